@@ -90,8 +90,10 @@ def methods() -> Drawing:
     return draw
 
 
-def vectors() -> Drawing:
-    """Return the picture of precision against bytes."""
+def search() -> tuple[np.ndarray, np.ndarray, np.ndarray, Callable[..., float]]:
+    """Return stored images of digits, queries, the labels of the stored ones, and the precision at
+    ten of both in any coordinates, in percent.
+    """
     X, y = load_digits(return_X_y=True)
     stored, queries, y_stored, y_queries = train_test_split(
         X, y, test_size=400, stratify=y, random_state=0
@@ -101,6 +103,13 @@ def vectors() -> Drawing:
         index = NearestNeighbors(n_neighbors=10, metric="cosine").fit(stored)
         near = index.kneighbors(queries, return_distance=False)
         return 100 * float((y_stored[near] == y_queries[:, None]).mean())
+
+    return stored, queries, y_stored, precision
+
+
+def vectors() -> Drawing:
+    """Return the picture of precision against bytes."""
+    stored, queries, y_stored, precision = search()
 
     sizes = (4, 8, 16, 32)
     by_pca = [precision(*map(PCA(m).fit(stored).transform, (stored, queries))) for m in sizes]
@@ -194,17 +203,9 @@ def matches() -> Drawing:
 
 def new_model() -> Drawing:
     """Return the picture of the precision of a new model's queries in an index of the old one."""
-    X, y = load_digits(return_X_y=True)
-    stored, queries, y_stored, y_queries = train_test_split(
-        X, y, test_size=400, stratify=y, random_state=0
-    )
+    stored, queries, y_stored, precision = search()
     old, new = PCA(16).fit(stored), EmbeddingAdapter(16).fit(stored[:300], y_stored[:300])
     both = stored[:400]  # embedded by both models
-
-    def precision(stored: np.ndarray, queries: np.ndarray) -> float:
-        index = NearestNeighbors(n_neighbors=10, metric="cosine").fit(stored)
-        near = index.kneighbors(queries, return_distance=False)
-        return 100 * float((y_stored[near] == y_queries[:, None]).mean())
 
     mapped = Migration(side="document").fit(old.transform(both), new.transform(both))
     found = {

@@ -44,17 +44,6 @@ from .tables import (
 )
 
 
-@pytest.fixture(scope="module")
-def comparison():
-    return quick(*hidden(), references=default_references()[:2], n_repeats=2)
-
-
-@pytest.fixture(scope="module")
-def alone():
-    """The same without references, and with more time than it needs."""
-    return quick(*hidden(), n_repeats=2, time_budget=1e6)
-
-
 class TestStatus:
     def test_a_better_method_wins_and_is_fitted(self):
         X, y = hidden(n=240, p=30)

@@ -25,17 +25,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.Con
 X, Y = (part[::2] for part in load_iris(return_X_y=True))
 
 
-@pytest.fixture(scope="module")
-def comparison():
-    return quick(*hidden(), references=default_references()[:2], n_repeats=2)
-
-
-@pytest.fixture(scope="module")
-def alone():
-    """The same without references, and with more time than it needs."""
-    return quick(*hidden(), n_repeats=2, time_budget=1e6)
-
-
 class TestTime:
     def test_no_time_is_enough_for_the_raw_features_and_a_method(self):
         X, y = hidden()

@@ -765,16 +765,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from .output import check_outputs, refuse_overwriting
 
     module = MODULES.get(options.command, "commands")
-    is_folder = getattr(options, "dask", None) is not None
     try:
         with signals_raise():
             refuse_overwriting(options)
             check_outputs(options)
-            if is_folder:
-                import_module(
-                    "..dask", __package__
-                )  # where it is missing, the error names the extra
-                module = {"compare": "folders.compare"}.get(options.command, module)
+            if getattr(options, "dask", None) is not None:
+                import_module("..dask", __package__)  # an error that names the missing extra
+                module = "folders.compare" if options.command == "compare" else module
             code: int = getattr(import_module(f".{module}", __package__), options.command)(options)
         return code
     except (TableError, OSError, ImportError) as error:

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._blocks import unit_rows
-from ..graphs import union
+from ..graphs import normalized_laplacian, union
 from ..linalg import eigh
 
 SAMPLE = 1_000  # rows that are looked at
@@ -63,10 +63,10 @@ def model_parts(X: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray] |
     np.fill_diagonal(S, -np.inf)
     near = np.argpartition(-S, NEIGHBORS, axis=1)[:, :NEIGHBORS].ravel()
     ends = np.arange(0, len(near) + 1, NEIGHBORS)
-    W = union(csr_array((np.ones(len(near)), near, ends), shape=(n, n))).toarray()
+    W = union(csr_array((np.ones(len(near)), near, ends), shape=(n, n)))
     root = np.sqrt(W.sum(axis=1))
-    # the normalized Laplacian, its eigenvector of the eigenvalue 0 moved to 2, the largest
-    L = np.eye(n) - W / np.outer(root, root) + 2 * np.outer(root, root) / W.sum()
+    # the eigenvector of the eigenvalue 0 is moved to 2, the largest
+    L = normalized_laplacian(W).toarray() + 2 * np.outer(root, root) / W.sum()
     (second, third), V = eigh(L, subset_by_index=(0, 1))
     is_other = V[:, 0] > 0
     if 2 * is_other.sum() > n:

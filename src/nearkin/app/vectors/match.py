@@ -154,7 +154,7 @@ def pair_names(
 def sentences_of(document: dict[str, Any]) -> list[str]:
     """Return sentences: how many rows match, with which precision, and what is left out."""
     first, *others = document["tables"]
-    promises, wanted = document["promises"], document["precision"]
+    promises, precision = document["promises"], document["precision"]
     n, searched = document["candidates"], document["tables"][-1]["rows"]
     shown = [
         f"of {one['queries']:,} {'' if one['part'] == ALL else 'queries of '}{one['part']} "
@@ -163,11 +163,11 @@ def sentences_of(document: dict[str, Any]) -> list[str]:
         for one in promises
     ]
     if all(one["kept"] for one in promises):
-        said = f"At least {100 * wanted:g} % of the matches are right, with 95 % confidence"
+        said = f"At least {100 * precision:g} % of the matches are right, with 95 % confidence"
     else:
         most = min(one["bound"] for one in promises)
         said = (
-            f"That {100 * wanted:g} % of the matches are right is not promised (at most "
+            f"That {100 * precision:g} % of the matches are right is not promised (at most "
             f"{100 * most:.1f} % can be, and the most certain threshold is taken)"
         )
     if n is not None and n < searched:
