@@ -1,4 +1,4 @@
-"""How tests run: parallel workers of one BLAS thread each, and a limit on the fast tier's tests."""
+"""How tests run: parallel workers of one BLAS thread each, and limits on what a test may take."""
 
 import gc
 import os
@@ -33,7 +33,8 @@ NEEDED = {
     "TableEncoder": "pandas",
     "label_issues": "pandas",
 }
-FAST = 2.0  # seconds of processor time, twice what a test is to take: busy machines are slow
+# seconds of processor time, twice what a test is to take: busy machines are slow
+FAST, SLOW = 2.0, 6.0
 MODULE = 0.005  # seconds more for a module that a test is the first to load
 # seconds of the work in `slowness` on a quiet machine
 REFERENCE = 0.016
@@ -77,14 +78,17 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.hookimpl(tryfirst=True)  # before slow ones are deselected
 def pytest_collection_modifyitems(items):
-    """Skip the examples that need what is not installed; of tests of many cases some are slow."""
+    """Skip the examples that need what is not installed; of tests of many cases some are slow or
+    long.
+    """
     cases = Counter()
     for item in items:
-        if mark := item.get_closest_marker("slow_after"):
-            test = item.nodeid.partition("[")[0]
-            cases[test] += 1
-            if cases[test] > mark.args[0]:
-                item.add_marker("slow")
+        for tier in ("slow", "long"):
+            if mark := item.get_closest_marker(f"{tier}_after"):
+                test = item.nodeid.partition("[")[0]
+                cases[test] += 1
+                if cases[test] > mark.args[0]:
+                    item.add_marker(tier)
         package = (
             NEEDED.get(item.name.rpartition(".")[2])
             if isinstance(item, pytest.DoctestItem)
@@ -102,20 +106,22 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
-    """Fail a test of the fast tier that takes too long, for the pace of the machine, its child
+    """Fail a test that takes too long for its tier, for the pace of the machine, its child
     processes included.
     """
     loaded, start = len(sys.modules), sum(os.times()[:4])
     result = yield
-    seconds, allowed = sum(os.times()[:4]) - start, FAST + MODULE * (len(sys.modules) - loaded)
+    seconds, more = sum(os.times()[:4]) - start, MODULE * (len(sys.modules) - loaded)
+    is_slow, is_long = (item.get_closest_marker(tier) is not None for tier in ("slow", "long"))
+    limit, next_tier = (SLOW, "long") if is_slow else (FAST, "slow")
     if (
-        seconds > allowed
-        and item.get_closest_marker("slow") is None
+        not is_long
+        and seconds > (allowed := limit + more)
         and seconds > (allowed := allowed * slowness())
     ):
         pytest.fail(
             f"took {seconds:.1f} s of processor time: shrink it below {allowed:.1f} s or "
-            "mark it slow",
+            f"mark it {next_tier}",
             False,
         )
     return result

@@ -332,7 +332,7 @@ class TestSpectralMethods:
         ]
         assert ours == [("begin", "fit"), ("end", "fit")]
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_report_the_folds_that_choose_the_neighbors(self):
         recorder = Recorder()
         X, y = (part[::2] for part in data())
@@ -462,7 +462,7 @@ class TestCallbacksOfScikitLearn:
             NCA().set_callbacks(print)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("absent", "has_callbacks"), [("sklearn.callback", False), ("rich", None)])
 def test_without_what_callbacks_need_fits_are_the_same(absent, has_callbacks):
     """scikit-learn before 1.9 has no callbacks; rich is for its progress bars only."""

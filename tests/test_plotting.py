@@ -214,7 +214,7 @@ class TestManyClasses:
             assert ground.contains(box.x0, box.y0)
             assert ground.contains(box.x1, box.y1)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_of_very_many_the_largest_are_named(self, ax):
         Z, y = clouds(150, 600)
         shown(np.vstack([Z, Z[:7]]), np.append(y, np.full(7, 149)), task="classification").plot(
@@ -565,7 +565,7 @@ def test_names_that_begin_alike_are_shortened_to_different_labels(ax):
     assert len({text.get_text() for text in ax.get_legend().get_texts()}) == 12
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_names_without_room_become_numbers_with_a_key(ax):
     """Every class is named once, at its rows or in the legend."""
     y = np.repeat(np.arange(60), 5)
@@ -849,7 +849,7 @@ def touching(axes):
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ticks_do_not_touch():
     """Whatever the numbers, dates and values are, and however many bins a column has."""
     rng = np.random.default_rng(0)

@@ -50,7 +50,7 @@ def test_folds_that_agree_by_chance_prove_nothing():
     assert corrected_resampled_t_test(np.full(15, 0.1), 400, 100) < 1e-6
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_level_of_a_whole_comparison_of_noise():
     """Two folds of a dozen rows, labels without meaning: hardly ever significant."""
     statuses = []

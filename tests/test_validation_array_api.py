@@ -183,7 +183,7 @@ def test_where_scikit_learn_renames_its_private_names(estimator, monkeypatch):
         model.transform(foreign)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(DISPATCHES, reason="runs the others, which run now")
 def test_all_of_these_with_dispatch():
     pytest.importorskip("torch")

@@ -30,7 +30,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ranking_verdict_and_picture(here, capsys):
     assert (
         main(
@@ -206,7 +206,7 @@ def test_a_narrow_terminal_gets_fewer_columns_and_whole_figures(here, capsys, mo
     assert "…" not in out
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="needs a POSIX pipe")
 def test_a_reader_that_leaves_early_still_gets_its_picture(here):
     arguments = ["compare", "table.csv", "--target", "kind", *QUICK]
@@ -233,7 +233,7 @@ def test_missing_extras_are_named(monkeypatch, capsys):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_control_c_prints_what_is_finished(here, default_signals):
     """As a terminal sends it: to the command and to all of its processes."""
@@ -300,7 +300,7 @@ print("loaded:", *(n for n, m in sys.modules.items() if n.startswith("nearkin") 
 """
 
 
-@pytest.mark.slow  # processes of their own
+@pytest.mark.long  # processes of their own
 @pytest.mark.parametrize(
     ("arguments", "most"),
     [

@@ -156,9 +156,15 @@ def run(given):
         return end.code
 
 
-@pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=() if case in FAST else pytest.mark.slow) for case in CASES]
-)
+def tier(case):
+    """Return the marks of a case: those that start processes, and a huge one, are long."""
+    if case in FAST:
+        return ()
+    is_long = case == "100,000 columns" or "".join(CASES[case][4:]).startswith("$")
+    return pytest.mark.long if is_long else pytest.mark.slow
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, marks=tier(case)) for case in CASES])
 def test_battery(here, capsys, model, case, request):
     code, says, file, content, *given = CASES[case]
     # these stand in the picture, or are about its file
@@ -179,7 +185,7 @@ def test_battery(here, capsys, model, case, request):
     assert [*Path(tempfile.gettempdir()).iterdir(), *here.glob("*.part")] == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 @pytest.mark.parametrize("case", SIGNALS)
 def test_signals(endings, case):

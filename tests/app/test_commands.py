@@ -71,7 +71,7 @@ def process(folder, *arguments, stdin=None):
     return subprocess.run(command, cwd=folder, input=stdin, capture_output=True)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_from_a_table_to_labels_in_processes_of_their_own(here):
     quick = ["--repeats", "1", "--folds", "3", "--methods", "LDA,LFDA"]
     done = process(

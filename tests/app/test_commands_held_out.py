@@ -69,7 +69,7 @@ def predicted(*options):
     return pd.read_csv("out.csv")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("here", "name"),
     [("classes", "NCA tables"), ("balanced", "NCA tables balanced")],
@@ -203,7 +203,7 @@ def test_held_out_rows_that_do_not_fit(here, name, wrong):
         load_model("m.safetensors")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_inspect_says_that_there_are_held_out_rows(here, capsys):
     assert main(["inspect", "m.safetensors", "-q"]) == 0
     assert "It keeps 300 held-out rows" in capsys.readouterr().out

@@ -131,7 +131,7 @@ def test_a_model_in_python_answers_too():
     np.testing.assert_array_equal(np.delete(found, 3), np.delete(clean, 3))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_words_beside_numbers_are_drawn(capsys):
     assert main(["inspect", "m.safetensors", "--picture", "m.png"]) == 0
     assert "mileage" in capsys.readouterr().out

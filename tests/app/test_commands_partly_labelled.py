@@ -117,7 +117,7 @@ def test_npz(here):
         read_table("iris", unlabelled="0")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_command_says_who_has_a_label_and_who_learned_from_the_rest(folder):
     said = (folder / "said.txt").read_text()
     assert "spirals: 600 rows (80 labelled), 2 features, 2 classes of" in said
@@ -127,7 +127,7 @@ def test_the_command_says_who_has_a_label_and_who_learned_from_the_rest(folder):
     assert (folder / "p.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_report_says_it(folder):
     page = (folder / "r.html").read_text()
     assert " also learned from the others." in page
@@ -151,7 +151,7 @@ def test_inspect(folder, capsys):
     assert "no feature is stretched evenly everywhere" in out
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_model_says_what_the_winner_says(here, folder):
     table = read_table(str(folder / "spirals.csv"), "arm")
     names = (RAW, "PCA", "LPP", "LFDA", "DP", "TDL")

@@ -95,7 +95,7 @@ def test_what_is_printed(folder):
     assert (folder / "m.png").read_bytes().startswith(b"\x89PNG\r\n")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_errors_are_in_the_unit_of_the_target(here, capsys):
     assert main(["compare", "houses.csv", *OPTIONS, *QUICK, "--score", "mae", "-q"]) == 0
     out = capsys.readouterr().out
@@ -107,7 +107,7 @@ def test_errors_are_in_the_unit_of_the_target(here, capsys):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_python_says_the_same_as_the_command(here, capsys):
     assert main(["compare", "houses.csv", *OPTIONS, "-q", "--quick"]) == 0
     table = read_table("houses.csv", "price", task="regression")
@@ -116,7 +116,7 @@ def test_python_says_the_same_as_the_command(here, capsys):
     assert Summary(comparison).verdict in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_groups_make_it_harder_and_are_no_feature(here, capsys):
     assert main(["compare", "houses.csv", *OPTIONS, "--groups", "city", *QUICK]) == 0
     assert "18 features" in capsys.readouterr().out
@@ -284,7 +284,7 @@ def test_a_value_is_the_weighted_mean_of_its_nearest_rows(here, capsys):
     assert np.corrcoef(out["value"], table.y)[0, 1] > 0.97
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_model_says_what_the_winner_says(here, tmp_path):
     table = read_table("houses.csv", "price", task="regression")
     methods = [method for method in all_methods("regression") if method.name in ("PCA", "MLKR")]
@@ -361,7 +361,7 @@ def test_inspect(here, capsys):
     assert (here / "m-features.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_predicts_nothing_is_said_to(here, capsys):
     frame = pd.read_csv("houses.csv")
     frame.assign(price=RNG.permutation(frame["price"])).to_csv("none.csv", index=False)

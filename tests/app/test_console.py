@@ -116,7 +116,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "command",
     [pytest.param(name, marks=[pytest.mark.slow] * (name == "adapt")) for name in COMMANDS.choices],

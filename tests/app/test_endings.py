@@ -85,7 +85,7 @@ def test_what_can_still_be_written_is_written(here, capsys, monkeypatch):
     assert sorted(path.name for path in here.iterdir()) == ["j.json", "p.png"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_file_that_may_not_grow(here):
     done = shell(here, f"ulimit -f 20; $quick {' '.join(FILES)}")
     assert done.returncode == 1
@@ -154,7 +154,7 @@ def test_readers_that_leave_and_disks_that_are_full(here, line, code, out, err):
     assert (done.returncode, done.stdout, done.stderr) == (code, out, err)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("line", "code"),
     [
@@ -213,7 +213,7 @@ def test_a_signal_removes_what_is_not_complete(here, capsys, monkeypatch, name):
     assert signal.getsignal(getattr(signal, name)) == handler
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", WORDS)
 def test_a_signal_while_standard_input_is_read_leaves_nothing(here, monkeypatch, name):
     monkeypatch.setenv("TMPDIR", str(here))
@@ -229,7 +229,7 @@ def test_a_signal_while_standard_input_is_read_leaves_nothing(here, monkeypatch,
     assert list(here.iterdir()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", WORDS)
 def test_a_signal_to_all_processes_is_one_line(here, name):
     """As a terminal sends it, while folds are worked on by processes of their own."""

@@ -350,7 +350,7 @@ def test_what_cannot_be_written_is_refused_before_the_work(here, monkeypatch, ca
     assert list(here.glob("*.part")) == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "command", [[*COMPARE.split(), "--quick", "--methods", "PCA"], ["inspect", "m.safetensors"]]
 )
@@ -370,7 +370,7 @@ def test_a_picture_that_nobody_asked_for_is_left_out_of_a_read_only_folder(
     assert "choose another place with --picture" in line
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "darwin", reason="its file names are UTF-8")
 def test_a_file_name_that_is_not_utf_8(here, capsys):
     source = os.fsdecode(b"t\xff.csv")

@@ -168,7 +168,7 @@ def is_same(path, data):
     assert_same(model, same)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [*MODELS][:7])
 def test_flipped_bits(sound, path, kind):
     data, chance = sound[kind], random.Random(f"flips of {kind}")
@@ -181,7 +181,7 @@ def test_flipped_bits(sound, path, kind):
         flipped(data, place, path)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_flipped_bytes_everywhere(sound, path):
     for place in range(0, len(sound["words"]), 3):
         flipped(sound["words"], place, path)
@@ -270,7 +270,7 @@ def test_some_forgeries(sound, path, kind, capsys):
     assert n_refused(path, kind, some) > 8
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [*MODELS, *ADAPTERS])
 def test_every_forgery(sound, path, kind, capsys):
     assert n_refused(path, kind, forgeries(sound[kind])) > 300

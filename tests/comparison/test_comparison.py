@@ -206,7 +206,7 @@ class TestProtocol:
         assert comparison.skipped == {}
         assert all(np.isfinite(result.score).all() for result in comparison.results)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_all_default_methods_finish(self):
         X, y = make_classification(120, 6, n_informative=4, n_classes=3, random_state=0)
         comparison = compare(X, y, methods=all_methods(), n_splits=2, n_repeats=1)

@@ -114,7 +114,7 @@ class TestWinner:
         assert {name: model[name] for name in chosen.params} == chosen.params
         assert set(winner.predict(hidden(60, p=10)[0])) == {"no", "yes"}
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_it_does_not_depend_on_the_outer_folds(self, comparison):
         X, y = hidden(60, p=10)
         other = compare(X, y, methods=SEVERAL, **FEW | {"refit": True, "n_splits": 3})
@@ -178,7 +178,7 @@ class TestTwins:
         assert comparison["NCA"].status == "better"
         assert (comparison.protocol.n_twins, comparison.protocol.keep_twins) == (150, True)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_no_method_of_all_is_better(self, jitter):
         X, y, _ = with_twins(jitter)
         comparison = quick(X, y, all_methods())
@@ -189,7 +189,7 @@ def test_rows_without_a_twin_have_none():
     assert quick(*noise(), methods=()).protocol.n_twins == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_random_labels_are_hardly_ever_called_a_difference():
     statuses = []
     methods = [method for method in all_methods() if method.name in ("PCA", "LDA", "RCA", "LFDA")]

@@ -218,7 +218,7 @@ class TestComparison:
         assert len(comparison.folds) == 1
         assert comparison["DNE"].score.mean() > 0.9
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_all_default_methods_finish(self):
         X, y = with_gaps()
         comparison = compare(X, y, methods=all_methods(), n_splits=2, n_repeats=1)

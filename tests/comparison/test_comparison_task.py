@@ -155,7 +155,7 @@ class TestKnownAnswers:
         )
         assert contestant(Method(RAW, None)).choose(Fold(protocol, np.arange(120))).vote.soft
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_noise_is_hardly_ever_significant(self):
         statuses = []
         for seed in range(20):

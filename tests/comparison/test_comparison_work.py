@@ -60,7 +60,7 @@ class TestTime:
         assert len(comparison.folds) == n_folds
         assert set(comparison.skipped) == ({"last"} if n_fits <= 4 else set())
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_enough_of_it_changes_nothing(self, alone, comparison):
         np.testing.assert_array_equal(comparison["DNE"].score, alone["DNE"].score)
 
@@ -130,7 +130,7 @@ def test_progress_counts_fits_up_to_all():
     assert [done for _, done, _ in calls] == list(range(10))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_processes_find_the_same(monkeypatch):
     X, y = hidden(300)
     options = {

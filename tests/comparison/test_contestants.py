@@ -97,7 +97,7 @@ class TestAutomaticChoice:
         assert comparison.choice.difference == 0
         assert comparison.choice.status == "unclear"
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_on_noise_it_does_not_promise_what_the_best_of_many_does(self):
         rng = np.random.default_rng(0)
         columns = [tuple(rng.permutation(20)[:m]) for m in (1, 2, 3) * 5]
@@ -180,7 +180,7 @@ class TestThePredictorForTablesIsChosen:
         np.testing.assert_array_equal(found.winner_rows, np.arange(90))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_method_that_some_inner_fold_cannot_fit():
     """Its rows could not be paired with those of the others: it is compared, and not chosen."""
     rng = np.random.default_rng(0)

@@ -202,7 +202,7 @@ def copies(n=120, seed=0):
 
 
 class TestManyRows:
-    @pytest.mark.slow
+    @pytest.mark.long
     @pytest.mark.parametrize("grouped", [True, False])
     def test_held_out_rows_share_no_unit_with_rows_learned_from(
         self, few_are_many, monkeypatch, grouped

@@ -25,7 +25,7 @@ def stores(n_stores, n=1200, seed=0):
     return frame, 2 * effect[store] + size + 0.3 * rng.normal(size=n)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_they_see_every_value_of_a_column(task):
     X, y = stores(60)

@@ -352,7 +352,7 @@ class TestSample:
 RNG = np.random.default_rng(0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rare_classes_are_left_out_of_the_comparison():
     X = RNG.normal(size=(100, 3))
     y = np.array(["a", "b"] * 48 + ["c"] * 3 + ["d"])

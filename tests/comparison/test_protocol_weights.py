@@ -147,7 +147,7 @@ def test_sparse_rows(weights):
         np.testing.assert_allclose(sparse[name].score, dense[name].score, atol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rows_without_a_label(weights):
     X, y = hidden()
     partly = np.where(np.arange(150) % 3, y, None)

@@ -75,7 +75,7 @@ def test_the_influence_of_a_row_is_what_leaving_it_out_changes(task, name):
     assert contributions.std() == pytest.approx(influence.std(), rel=0.03)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.long_after(1)
 @pytest.mark.parametrize(("task", "name"), ALL)
 def test_the_variance_is_that_of_new_rows(task, name):
     contributions = SCORES[task][name].contributions

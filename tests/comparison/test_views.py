@@ -38,7 +38,7 @@ def comparison():
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_first_repeat_holds_every_row_out_once(comparison):
     folds = first_repeat(comparison.folds)
     assert len(folds) == 3

@@ -110,7 +110,7 @@ class Deaths(distributed.SchedulerPlugin):
         assert nothing_is_left(self.client)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     ("model", "n_blocks", "moments"),
@@ -159,7 +159,7 @@ def test_workers_that_die_change_no_bit_of_a_map(model, n_blocks, moments, proce
     deaths.check(n_tasks)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_workers_that_die_change_no_vote(processes, data):
     """They die when blocks have voted that are not merged yet."""
     X, y = blocks(*data, (10,) * 30)
@@ -196,7 +196,7 @@ def interruptible():
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_interrupted_fit_leaves_nothing_behind(processes, data, interruptible):
     interrupter = Meanwhile(
         processes.scheduler.address, "search_block", lambda _: os.kill(os.getpid(), signal.SIGINT)

@@ -127,7 +127,7 @@ def test_on_a_cluster(client, data):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(
     "NEARKIN_DATA" not in os.environ, reason="NEARKIN_DATA names no folder with mnist.npz"
 )

@@ -42,7 +42,7 @@ class TestTheTypeOfTheArrayChangesNoBit:
         assert ours.components_.dtype == ours.transform(X).dtype == np.float32
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rows_in_float32_are_not_copied(monkeypatch):
     """Beside lists, graphs and blocks, which are made small here, nothing of the size of X is held."""
     X, y = rows(20_000, 600)

@@ -124,7 +124,7 @@ class TestNCA:
         slope = -gradient / total + 2 * penalty * A
         assert np.abs(slope).max() < 1e-4 * np.abs(gradient / total).max()
 
-    @pytest.mark.slow
+    @pytest.mark.long
     @pytest.mark.parametrize(
         "parameters",
         [

@@ -334,7 +334,7 @@ class TestNeighborsAreRightMoreOften:
         raw, learned = self.accuracies(StandardScaler().fit_transform(X), y, splits)
         assert learned >= raw
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_on_usps(self):
         path = Path(os.environ.get("NEARKIN_DATA", "")) / "usps.npz"
         if not path.exists():

@@ -52,7 +52,7 @@ class TestTheFit:
         assert np.abs(slope).max() < 1e-4 * np.abs(gradient / n).max()
 
     @pytest.mark.parametrize(
-        "load", [pytest.param(load_digits, marks=pytest.mark.slow), load_wine, load_iris]
+        "load", [pytest.param(load_digits, marks=pytest.mark.long), load_wine, load_iris]
     )
     def test_reaches_at_least_what_scikit_learn_does_from_the_same_start(self, load):
         X, y = load(return_X_y=True)
@@ -304,7 +304,7 @@ class TestContinuousTargets:
         # the quartiles of 0, 1, ..., 19
         assert target_bandwidth(y) == pytest.approx(9.5 / 1.349 / 4)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_predict_better_than_the_raw_features(self):
         X, y = load_diabetes(return_X_y=True)
         folds = RepeatedKFold(n_splits=3, n_repeats=3, random_state=0)
@@ -328,7 +328,7 @@ class TestContinuousTargets:
             NCA(target="continuous").fit(np.random.default_rng(0).normal(size=(6, 2)), y)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_votes_better_than_raw_features_in_two_dimensions_of_digits():
     """scikit-learn's gallery: 3-NN after PCA .52, LDA .66, its NCA .70."""
     X, y = load_digits(return_X_y=True)

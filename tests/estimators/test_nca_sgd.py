@@ -87,7 +87,7 @@ class TestTheFit:
         assert value(few) > value(exact) - 0.01
         assert few.objective_ == pytest.approx(value(few), abs=0.005)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_votes_as_well_as_lbfgs(self):
         X, y = load_digits(return_X_y=True)
         X = scale(X)
@@ -105,7 +105,7 @@ class TestTheFit:
             NCA(2).fit(X, y).objective_, abs=2e-3
         )
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_continuous_targets(self):
         X, y = load_diabetes(return_X_y=True)
         exact, model = NCA(3, target="continuous").fit(X, y), sgd(3, target="continuous").fit(X, y)
@@ -199,7 +199,7 @@ class TestManyRows:
         monkeypatch.setattr(candidates, "EVALUATION_ROWS", 200)
 
     @pytest.mark.parametrize(("init", "kind"), [("auto", np.asarray), ("pca", csr_array)])
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_come_near_the_fit_on_copies(self, few, kind, init):
         X, y = clusters(600 if kind is csr_array else 300)
         model = sgd(3, init=init).fit(kind(X), y)
@@ -227,7 +227,7 @@ class TestManyRows:
             rows.embedding(rows.coordinates(A)), (X - X.mean(axis=0)) @ A.T, atol=1e-4
         )
 
-    @pytest.mark.slow
+    @pytest.mark.long
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     def test_rows_in_a_file_stay_there(self, few, dtype, tmp_path):
         tracemalloc = pytest.importorskip("tracemalloc")
@@ -274,7 +274,7 @@ class TestGoingOn:
         assert model.n_iter_ == 4
         assert len(model.loss_curve_) == 5
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_many_epochs_come_near_the_fit(self):
         X, y = wine()
         model = sgd(2)

@@ -176,7 +176,7 @@ def linear_from_pca(X, m):
     return linear
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["expected_accuracy", "log_likelihood"])
 def test_in_full_batches_a_linear_network_reaches_linear_nca(name):
     X, y = load_wine(return_X_y=True)
@@ -211,7 +211,7 @@ def best_of_seeds(model, X, y):
     return max(fits, key=lambda fitted: fitted.objective_)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_network_finds_one_dimension_that_no_matrix_has():
     X, y = rings()
     assert NCA(1, objective="log_likelihood").fit(X, y).objective_ < -0.5
@@ -364,7 +364,7 @@ def test_pair_likelihood_is_minus_the_objective_of_pair_nca():
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_continuous_targets():
     X, y = folded()
     model = best_of_seeds(

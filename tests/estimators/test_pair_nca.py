@@ -193,7 +193,7 @@ class TestManyRows:
         assert np.mean(costs) == pytest.approx(expected, rel=1e-9)
         check_gradient(lambda B: loss.estimate(B, parts[1]), B)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_rows_that_stay_where_they_are(self, monkeypatch):
         X = slow_and_noise(400)
         copies = PairNCA(2, solver="sgd", random_state=0).fit(X)

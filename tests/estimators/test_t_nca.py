@@ -80,7 +80,7 @@ class TestPlacement:
 
 
 class TestPositions:
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_they_are_stationary(self):
         X, y = wine()
         X, y = X[::4], y[::4]
@@ -146,7 +146,7 @@ class TestPositions:
 
 
 class TestPictures:
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_unseen_rows_fall_among_their_class(self):
         X, y = load_digits(return_X_y=True)
         picture = TDistributedNCA().fit(X[:600] / 16, y[:600])
@@ -165,7 +165,7 @@ class TestPictures:
         means = [Z[y[300:] == c].mean(axis=0) for c in (0, 1)]
         assert np.linalg.norm(means[0] - means[1]) < 0.3 * Z.std(axis=0).max()
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_equal_rows_and_seed_give_equal_pictures(self):
         X, y = blobs(400)
         first, again = (TDistributedNCA(random_state=3).fit(X, y).positions_ for _ in range(2))
@@ -257,7 +257,7 @@ class TestSpaces:
 
 
 class TestManyRows:
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_stochastic_gradient_is_as_good_as_lbfgs(self, monkeypatch):
         X, y = blobs(600)
         exact = accuracy(TDistributedNCA().fit(X[:400], y[:400]), X, y, 400)

@@ -223,7 +223,7 @@ print(sum(after - before.get(name, 0) >= 5 for name, after in ticks().items()),
 
 
 @needs_faiss
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(
     not Path("/proc/self/task").exists() or (os.cpu_count() or 1) < 2,
     reason="counts threads as Linux does, of several",

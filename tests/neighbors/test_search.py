@@ -74,7 +74,7 @@ def test_wrong_arguments_of_recall_are_named(labelled, arguments, message):
 
 
 @needs_faiss
-@pytest.mark.slow
+@pytest.mark.long
 def test_recall_where_nuisance_with_heavy_tails_decides_which_rows_are_near():
     """Lists hold rows of one kind there, and the nearest rows are in many lists."""
     rng = np.random.default_rng(0)
@@ -87,7 +87,7 @@ def test_recall_where_nuisance_with_heavy_tails_decides_which_rows_are_near():
 
 
 @needs_faiss
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(
     "NEARKIN_DATA" not in os.environ, reason="NEARKIN_DATA names no folder with mnist.npz"
 )

@@ -242,7 +242,7 @@ def test_no_import_circle(graph):
     assert circles(graph) == []
 
 
-@pytest.mark.slow  # a process of its own
+@pytest.mark.long  # a process of its own
 def test_import_needs_and_loads_nothing_optional():
     """One process shows both: what cannot be imported is neither needed nor loaded."""
     code = """

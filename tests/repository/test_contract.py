@@ -163,8 +163,9 @@ def contract():
             _, check = getattr(case, "values", case)  # a parameter set or a pair
             name = f"{check.func.__name__}{check.keywords or ''}"
             quick = type(estimator) in FAMILIES and estimator.get_params().get("solver") != "sgd"
-            long = LONG.search(name) or type(estimator) is Matcher  # which fits on folds
-            marks = [pytest.mark.slow] if long and not quick else []
+            marks = [pytest.mark.slow] if LONG.search(name) and not quick else []
+            if type(estimator) is Matcher:  # which fits on folds
+                marks = [pytest.mark.long]
             yield pytest.param(
                 estimator,
                 check,

@@ -24,16 +24,24 @@ BLOCKS = {
     for name, text in PAGES.items()
 }
 QUICK = {"README.md", "docs/guide/kernels.md"}
+LONG = {
+    *(f"docs/start/{name}.md" for name in ("embeddings", "picture")),
+    *(f"docs/guide/{name}.md" for name in ("embeddings", "many_rows", "networks", "pictures")),
+    "docs/guide/vector_databases.md",
+}
 
 
 @pytest.mark.filterwarnings("ignore:faiss was imported before")
+def tier(page):
+    """Return the marks of a page by what its examples take."""
+    if page in QUICK:
+        return ()
+    return pytest.mark.long if page in LONG else pytest.mark.slow
+
+
 @pytest.mark.parametrize(
     "page",
-    [
-        pytest.param(page, marks=[pytest.mark.slow] * (page not in QUICK), id=page)
-        for page, blocks in BLOCKS.items()
-        if blocks
-    ],
+    [pytest.param(page, marks=tier(page), id=page) for page, blocks in BLOCKS.items() if blocks],
 )
 def test_python_examples(page, tmp_path, monkeypatch):
     plt = pytest.importorskip("matplotlib.pyplot")

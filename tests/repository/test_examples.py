@@ -10,7 +10,7 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive"),
 ]
 

@@ -321,13 +321,13 @@ def rung(source):
     return set(moved(then, now))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("change", SILENT)
 def test_what_changes_no_number_outdates_nothing(change, tmp_path):
     assert rung(edited(tmp_path, SILENT[change])) == set()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("change", RINGING)
 def test_what_changes_numbers_outdates_their_figures(change, tmp_path):
     edits, concerned, outdated = RINGING[change]

@@ -119,7 +119,7 @@ def test_every_public_name_has_its_place():
 
 chromium = pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed")
 SHOWN = [path for path in PAGES if "_static" not in path.parts]
-SHARES = 4  # of the pages, which workers look at side by side
+SHARES = 8  # of the pages, which workers look at side by side
 WRITTEN = [path for path in SHOWN if not {"generated", "genindex.html"} & set(path.parts)]
 
 # What is too wide: the window, or a box around the heading of the page, which scrolls with all that

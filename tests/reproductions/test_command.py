@@ -133,7 +133,7 @@ def test_experiments_that_need_no_files(here, name):
     assert f"({name}.png)" in (here / "papers.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not DATA, reason="NEARKIN_DATA names no folder of data sets")
 @pytest.mark.parametrize(
     "name",

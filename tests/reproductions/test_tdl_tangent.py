@@ -174,7 +174,7 @@ class TestGraph:
         assert (W != W.T).nnz == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_digits():
     """USPS: far fewer errors of 1-NN than Euclid's, and 200 candidates hold nearly all of the 20
     true neighbours.

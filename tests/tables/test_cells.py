@@ -55,7 +55,7 @@ def test_numbers_stay_in_their_memory():
     )
 
 
-@pytest.mark.slow  # a process of its own
+@pytest.mark.long  # a process of its own
 def test_arrays_of_numbers_need_no_pandas():
     code = (
         "import sys; sys.modules['pandas'] = None; import numpy as np; from nearkin import "

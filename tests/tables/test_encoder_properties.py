@@ -65,7 +65,7 @@ def frames(draw):
     return pd.DataFrame(columns)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @hypothesis.settings(
     max_examples=100, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
 )

@@ -46,7 +46,7 @@ def test_flipped_labels_come_first(flipped):
     np.testing.assert_allclose(found.expected, np.cumsum(found.probabilities))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["twice", "joined", "nearly", "often", "by folds"])
 def test_copies_do_not_confirm_each_other(flipped, monkeypatch, way):
     """Of the whole table, or of the wrong rows alone, as a join makes them."""
@@ -177,7 +177,7 @@ def test_the_order_of_rows_does_not_matter(flipped):
     assert other.flip_rate == pytest.approx(found.flip_rate, abs=0.05)  # two rows of 45
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_column_of_a_data_frame_holds_the_labels(flipped):
     X, wrong, _, _ = flipped
     frame = pd.DataFrame(X, columns=list("abcd")).assign(kind=np.array(["u", "v", "w"])[wrong])
@@ -189,7 +189,7 @@ def test_a_column_of_a_data_frame_holds_the_labels(flipped):
     np.testing.assert_array_equal(same.rows, found.rows)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rows_without_a_label_are_left_out(flipped):
     X, wrong, _, _ = flipped
     labels = wrong.astype(object)

@@ -49,7 +49,7 @@ def test_votes_for_many_classes_are_those_for_few(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("n_columns", "is_wide"), [(3, False), pytest.param(200, True, marks=pytest.mark.slow)]
+    ("n_columns", "is_wide"), [(3, False), pytest.param(200, True, marks=pytest.mark.long)]
 )
 def test_the_penalties_of_the_other_encodings(n_columns, is_wide, monkeypatch):
     """Bins of many columns need the largest one; straight lines through these need less."""

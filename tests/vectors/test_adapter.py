@@ -266,7 +266,7 @@ class TestEveryKind:
 
 
 class TestNested:
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_leading_dimensions_are_better_by_themselves(self):
         X, y = planted()
         same = (y[:, None] == y) & ~np.eye(len(y), dtype=bool)

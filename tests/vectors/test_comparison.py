@@ -95,7 +95,7 @@ class TestAdapt:
         found = compare_vectors(Labels(known.X, y, known.groups), sizes=(4,))
         assert found.chosen is found.raw
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_judged_documents_and_queries_alone(self):
         found = compare_vectors(judged(), sizes=(3,))
         assert found.score == "nDCG@10"
@@ -150,7 +150,7 @@ class TestAdapt:
         )
         assert 0 < found.raw.scores["queries"]["precision@1"] < 1
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_the_seed_decides(self):
         one, again = (compare_vectors(labelled(60), sizes=(4,)) for _ in range(2))
         assert [r.scores for r in one.results] == [r.scores for r in again.results]

@@ -229,13 +229,13 @@ class TestFallback:
         promise = PrecisionCurve.of(scored(np.arange(1000) / 1000, right)).promise(0.9)
         assert promise.threshold == 0
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_the_choice_of_a_threshold_is_counted_in(self):
         # just below a half everywhere: every promise is broken
         share = share_of_broken_promises(200, 50, 0.5, lambda rank: np.full(200, 0.501))
         assert share <= 0.05 + 2 * (0.05 * 0.95 / 50) ** 0.5
 
-    @pytest.mark.slow
+    @pytest.mark.long
     @pytest.mark.parametrize("power", [0, 1, 3])
     def test_of_many_thresholds_too(self, power):
         most = 0.101 if power == 0 else 0.3
@@ -297,7 +297,7 @@ class TestGrowth:
             wrong, more = (1 - one.right[one.scores >= threshold].mean() for one in (before, after))
             assert wrong < more < growth * wrong
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_a_promise_is_broken_in_few_draws(self):
         rng, sizes = np.random.default_rng(0), (1, 1.5, 3, 10)
         indices = {r: searched(rng, 200_000, 1000, round(1000 * (r - 1))) for r in sizes}
@@ -404,14 +404,14 @@ class TestPromise:
         assert found.recall <= accepted.mean()
         assert curve.promise(0.999) is None
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_what_cannot_be_promised_is_refused_with_what_can(self, matcher):
         with pytest.raises(ValueError, match=r"precision=0.9999 cannot be promised for seen .*by"):
             matcher.threshold(0.9999)
         with pytest.raises(ValueError, match="precision must be above 0 and at most 1"):
             matcher.threshold(1.5)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_more_precision_takes_a_higher_threshold(self, matcher):
         assert matcher.threshold(0.75) <= matcher.threshold(0.8) <= matcher.threshold(0.85)
 
@@ -423,12 +423,12 @@ class TestPromise:
         Y = rows[0][50:100]
         assert (mixed.match_probability(X, Y) <= matcher.match_probability(X, Y) + 0.02).all()
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_both_keep_the_promise_for_known_and_for_new_classes(self, rows, matcher):
         known, new = (Matcher(expect=expect).fit(*rows) for expect in ("known", "new"))
         assert matcher.threshold(0.8) == max(known.threshold(0.8), new.threshold(0.8))
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_is_kept_on_new_rows(self):
         kept, tried = 0, 0
         for seed in range(20):
@@ -450,7 +450,7 @@ class TestPromise:
 class TestFarPairs:
     """Pairs that are less alike than all matches of held-out queries."""
 
-    @pytest.mark.slow
+    @pytest.mark.long
     @pytest.mark.parametrize("expect", ["known", "new", "both"])
     @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
     def test_do_not_match(self, expect, metric):
@@ -497,7 +497,7 @@ class TestGroups:
     def items(self):
         return planted(n_classes=10, each=20, noise=0.2)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_near_copies_do_not_raise_what_is_promised(self, items):
         X, y = items
         once = Matcher(expect="known").fit(X, y)
@@ -509,7 +509,7 @@ class TestGroups:
         assert 0.6 < most["once"] < 0.95
         assert most["often"] == pytest.approx(most["once"], abs=0.05)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_nor_do_rows_of_given_groups(self, items):
         X, y = items
         X, y = copied(X, 3, noise=0.05), y.repeat(3)  # too different to be found as copies
@@ -561,7 +561,7 @@ class TestGroups:
         with pytest.raises(ValueError, match="groups are of rows: give X"):
             Matcher().fit_pairs(np.stack([X[:-1], X[1:]], axis=1), groups=np.arange(599))
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_promises_are_kept_in_spite_of_copies(self):
         rng, tried = np.random.default_rng(0), 0
         for seed in range(12):
@@ -580,7 +580,7 @@ class TestGroups:
 
 
 class TestMatches:
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_probabilities_are_those_of_new_queries(self, rows):
         X, y = planted(each=60, seed=1)
         learned = np.arange(len(y)) % 2 == 0
@@ -627,7 +627,7 @@ class TestMatches:
         np.testing.assert_array_equal(place[moved.rows][::-1], found.rows)
         np.testing.assert_allclose(moved.probabilities[::-1], found.probabilities)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_single_precision(self, rows, matcher):
         X, y = rows
         single = Matcher().fit(X.astype(np.float32), y)
@@ -665,7 +665,7 @@ class TestOneToOne:
 
 
 class TestLists:
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_of_unseen_classes_are_those_of_all_their_rows_without_copies_of_the_query(self):
         X, y = planted(n_classes=12, each=8)
         X, y = np.repeat(X, 2, axis=0), y.repeat(2)
@@ -719,7 +719,7 @@ class TestLists:
 
 
 class TestSpaces:
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_of_an_adapter(self, rows):
         X, y = rows
         matcher = Matcher(EmbeddingAdapter(4, max_iter=3, start="plda")).fit(X, y)
@@ -727,7 +727,7 @@ class TestSpaces:
         Z = matcher.estimator_.embed(X)
         np.testing.assert_allclose(cosines, np.sum(Z[:-1] * Z[1:], axis=1))
 
-    @pytest.mark.slow
+    @pytest.mark.long
     @pytest.mark.filterwarnings("ignore:max_iter=5 iterations")
     def test_of_a_metric(self):
         X, y = planted(n_classes=10, each=10)
@@ -795,7 +795,7 @@ class TestPairs:
         i, j = i[kept], j[kept]
         return np.stack([X[i], X[j]], axis=1), np.where(y[i] == y[j], 1, -1)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_thresholds_are_the_best_of_all(self, pairs):
         P, y = pairs
         matcher = Matcher()  # cosines of rows as they are need no fit
@@ -862,7 +862,7 @@ class TestRefusals:
         with pytest.raises(ValueError, match=message):
             Matcher(**change).fit(*rows)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_few_classes_have_no_new_ones(self):
         X, y = planted(n_classes=4)
         with pytest.raises(ValueError, match="expect='new' holds out classes"):

@@ -233,7 +233,7 @@ class TestChoice:
 
 
 class TestExpect:
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_decides_the_part_and_the_settings(self, monkeypatch):
         short = [one | {"max_iter": 2} for one in SETTINGS if one["start"] in ("plda", "leading")]
         monkeypatch.setattr(adaptation, "SETTINGS", [short[0], short[-1]])

@@ -70,7 +70,7 @@ def test_without_judgements_the_loss_of_models_that_agree_in_part_is_unknown(sid
     assert found.growth.difference == pytest.approx(found.curve[400] - found.curve[200])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("side", SIDES)
 def test_what_is_scored_is_what_the_map_finds(side):
     """The scores, computed anew from the map and the rows that were held out."""
@@ -113,7 +113,7 @@ def test_that_half_is_kept_is_decided_by_the_test_against_half_of_the_reference(
         assert test.p_value == pytest.approx(0.05, abs=0.005)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_labels_decide_against_the_better_of_both_models():
     old, new, y = related(n=240)
     worse = new + 9 * np.random.default_rng(1).normal(size=new.shape)

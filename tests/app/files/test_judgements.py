@@ -420,7 +420,7 @@ def adapted(*words):
 
 
 class TestCommand:
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_forms_give_the_same_output(self, capsys):
         table = []
         for words in (
@@ -462,7 +462,7 @@ class TestCommand:
         assert main(["adapt", *FILES, *words]) == 2
         assert "'d 0' is not a name for --run, where blanks end a name" in capsys.readouterr().err
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_a_run_that_fails_leaves_adapter_and_page(self, monkeypatch):
         def failing(*_):
             raise TableError("a full disk")

@@ -39,7 +39,7 @@ def test_what_does_not_fit_is_refused(monkeypatch, suffix):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
 def test_ten_thousand_columns(suffix):
     frame = pd.DataFrame(RNG.standard_normal((N, 2_000))).rename(columns=str).assign(kind=KINDS)

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.skipif(
         not Path("/proc/self/status").exists(), reason="memory is measured as Linux tells it"
     ),

@@ -118,7 +118,7 @@ COMPARE = ["compare", "many", "--target", "kind"]
 QUICK = ["--folds", "2", "--repeats", "1", "--no-references"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_small_folder_is_compared_like_the_table_of_its_rows(made, here, capsys, address):
     made[1].to_parquet("one.parquet", index=False)
     options = ["--target", "kind", "--methods", "DNE", *QUICK, "-q"]
@@ -135,7 +135,7 @@ def test_a_small_folder_is_compared_like_the_table_of_its_rows(made, here, capsy
     assert "compared on" not in of_folder
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["PCA", "DNE", "NMMP", "NCA", "LFDA"])
 def test_the_saved_map_is_that_of_all_rows(made, here, capsys, address, monkeypatch, name):
     """Of the 900 rows 400 are compared; scaler and map are those of a local fit to all."""
@@ -200,7 +200,7 @@ def test_few_rows_vote_where_there_are_many(made, here, capsys, address, monkeyp
         (distributed.KilledWorker("task", None, 3), "workers died repeatedly"),
     ],
 )
-@pytest.mark.slow
+@pytest.mark.long
 def test_where_the_workers_cannot_fit_the_map_that_of_the_sample_is_saved(
     made, here, capsys, address, monkeypatch, error, message
 ):
@@ -219,7 +219,7 @@ def test_where_the_workers_cannot_fit_the_map_that_of_the_sample_is_saved(
     np.testing.assert_allclose(model.arrays["voters"], Z, atol=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_only_rows_of_the_sample_vote_in_a_predictor_for_tables(
     made, here, capsys, address, monkeypatch
 ):
@@ -275,7 +275,7 @@ def test_a_sample_is_never_larger_and_no_row_fills_it():
     np.testing.assert_array_equal(folder_comparison.in_sample(of_one, 100), of_one > 0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_scaling_more_votes_and_a_page(here, capsys, address):
     options = ["--no-scaling", "--neighbors", "9", "--picture", "p.png", "--report", "p.html", "-q"]
     options += ["--methods", "PCA", "--score", "f1"]
@@ -317,7 +317,7 @@ def test_transform_writes_a_file_for_every_file(made, here, capsys, address, suf
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_processes_here_do_the_same_and_are_gone(made, here, capfd):
     before = {process.pid for process in multiprocessing.active_children()}  # of other tests
     handler = signal.getsignal(signal.SIGINT)
@@ -507,7 +507,7 @@ def test_another_run_that_writes_there_is_noticed(here, capsys):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_model_of_text_is_refused(here, capsys):
     rows = rows_of(60, 0)
     rows["colour"] = np.where(np.arange(60) % 2, "red", "blue")
@@ -532,7 +532,7 @@ def test_a_model_of_text_is_refused(here, capsys):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_without_dask_the_error_names_the_extra(here):
     code = (
         "import sys; sys.modules['distributed'] = None; from nearkin.app.cli import main; raise "

@@ -136,7 +136,7 @@ def test_a_search_begins_once_for_a_file(here, monkeypatch):
     assert len(pd.read_parquet("0.parquet")) == 70
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_processes_here_predict_by_a_model_of_the_folder(here, address):
     rows = pd.concat([drawn(200, seed) for seed in (11, 12, 13)])
     (here / "many").mkdir()
@@ -149,7 +149,7 @@ def test_processes_here_predict_by_a_model_of_the_folder(here, address):
     check_same_as_in_one_file("whole", "new.safetensors")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_worker_that_dies_loses_nothing(here):
     died = here / "died"
 

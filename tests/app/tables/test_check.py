@@ -125,7 +125,7 @@ def test_a_table_without_wrong_labels(here, capsys, frame):
     assert len(grid(out)) == 3
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_upper_bound_is_called_so(here, capsys):
     """Where labels are noise, none is known to be wrong."""
     rng = np.random.default_rng(0)
@@ -151,7 +151,7 @@ def test_numbers_are_refused_in_a_line(factor, here, capsys):
     assert "nearkin compare with --task regression predicts numbers" in line
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("events", [True, False])
 def test_rare_events_are_not_called_errors(events, here, capsys):
     """Rows of a rare class among the others, by chance; or errors in the labels of all classes."""

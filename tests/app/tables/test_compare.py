@@ -49,7 +49,7 @@ TABLES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("kind", TABLES)
 def test_a_doubt_stands_wherever_the_figure_does(kind, tmp_path, monkeypatch, capsys):
@@ -319,7 +319,7 @@ def test_votes_are_called_votes_and_probabilities_are_of_all_classes(
         np.testing.assert_array_equal(found["probability"], np.where(labels, P[:, 0], P[:, 1]))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("undrawn")
 def test_an_interrupt_of_the_methods_that_follow_leaves_the_first_answer(
     tmp_path, monkeypatch, capsys

@@ -313,7 +313,7 @@ def test_figures_that_are_no_numbers_are_left_out(table, again):
     assert set(model.held_out) == {"score", "raw", "folds"}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_another_process_gives_identical_labels(folder, table, tmp_path):
     model, rows = winner("NMMP", table("words")), str(folder / "words new.csv")
     save_model(model, tmp_path / "m.safetensors")

@@ -190,7 +190,7 @@ def test_formats_agree(tmp_path, case):
     check(tmp_path, case, 5)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("case", CHECKS)
 def test_formats_agree_on_many_tables(tmp_path, case):
     check(tmp_path, case, 80)

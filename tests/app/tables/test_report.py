@@ -110,7 +110,7 @@ def keys_by_section(document):
     return sections
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_key_is_documented(classes, numbers):
     documented = {name: keys for name, keys in documented_keys().items() if "nearkin" not in name}
     # of NCA tables alone
@@ -261,7 +261,7 @@ def test_many_rows_and_classes_are_cut(monkeypatch):
     assert len(whole(comparison, table, {})["maps"][0]["x"]) == 5
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_page_is_small_whatever_the_table(tmp_path):
     table = hostile_table(2500, 50, 20)
     methods = [Method(f"PCA {i}", PCA(whiten=bool(i % 2)), nested=False) for i in range(16)]
@@ -402,6 +402,7 @@ def test_the_keyboard_walks_through_a_map(browser, pages, classes):
     assert [line.split(":")[0] for line in lines[1:4]] == ["nearest"] * 3
 
 
+@pytest.mark.long
 @needs_chromium
 def test_methods_are_chosen_labels_hidden_and_lines_sorted(browser, pages, classes):
     browser.open(pages["classes"], width=1440)

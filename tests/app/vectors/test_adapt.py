@@ -86,7 +86,7 @@ def read(monkeypatch):
 
 
 class TestAdapt:
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_from_labels_to_a_shorter_file(self, adapted, capsys):
         adapter = adapted("--report", "a.html", "--json", "a.json")
         text = capsys.readouterr().out
@@ -147,7 +147,7 @@ class TestAdapt:
         np.testing.assert_array_equal(found, adapter.transform(X))
         assert adapter.bytes == found[0].nbytes
 
-    @pytest.mark.slow
+    @pytest.mark.long
     @pytest.mark.parametrize("suffix", ["npz", "csv"])
     def test_other_formats_hold_the_same(self, adapted, suffix):
         adapter = adapted("--take", "adapter 4")
@@ -160,7 +160,7 @@ class TestAdapt:
             found = frame.to_numpy(np.float32)
         np.testing.assert_allclose(found, adapter.transform(X), atol=1e-6)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     @pytest.mark.parametrize("name", ["adapter 6 int8", "adapter 6 binary", "adapter 10"])
     def test_any_row_of_the_table_can_be_taken(self, adapted, name, capsys):
         adapter = adapted("--take", name)
@@ -171,7 +171,7 @@ class TestAdapt:
         assert Z.shape == (N, 1 if kind == "binary" else adapter.map.n_components_)
         assert name in capsys.readouterr().out
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_centred_vectors_are_an_adapter_like_any_other(self, adapted, capsys):
         adapter = adapted("--take", "centred 10")
         assert "Take centred 10: " in capsys.readouterr().out
@@ -219,7 +219,7 @@ class TestAdapt:
         assert "Which cosine of adapter 4 int8 is a match" in text
         assert "queries have no right one" not in text
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_queries_without_an_answer_raise_the_thresholds(self, adapted, capsys):
         thresholds = []
         for share in ((), ("--unanswerable", "0.5")):
@@ -232,7 +232,7 @@ class TestAdapt:
         assert run("inspect", "a.safetensors") == 0
         assert "It is assumed that 50 % of queries have no right one" in capsys.readouterr().out
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_noise_is_left_alone(self, capsys):
         np.savez("noise.npz", X=X, y=RNG.permutation(LABELS))
         assert (
@@ -249,7 +249,7 @@ class TestAdapt:
         assert run("match", "n.safetensors", "noise.npz") == 2
         assert "cannot be promised" in capsys.readouterr().err
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_raw_vectors_that_are_kept_are_matched(self, capsys):
         rng = np.random.default_rng(1)
         labels = np.repeat(np.arange(200), 4)
@@ -269,7 +269,7 @@ class TestAdapt:
         a, b = pairs[:, :2].astype(int).T
         np.testing.assert_allclose(pairs[:, 2], (unit[0][a] * unit[1][b]).sum(axis=1), atol=1e-5)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_pairs_by_name(self, capsys):
         order = np.argsort(LABELS, kind="stable").reshape(-1, 2)
         pd.DataFrame(order, columns=["a", "b"]).map(lambda i: f"row {i}").to_csv(
@@ -281,7 +281,7 @@ class TestAdapt:
         )
         assert "240 held-out queries" in capsys.readouterr().out
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_queries_and_judged_documents(self, capsys):
         np.savez("queries.npz", X=X[:40] + 0.1)
         judged = [(q, d, 1) for q in range(40) for d in range(40, N) if LABELS[q] == LABELS[d]]
@@ -356,7 +356,7 @@ class TestAdapt:
         assert run("adapt", "zeros.npz", "--label", "y") == 2
         assert "holds only rows of zeros" in capsys.readouterr().err
 
-    @pytest.mark.slow  # processes start
+    @pytest.mark.long  # processes start
     def test_a_folder_and_dask(self, capsys):
         pytest.importorskip("distributed")
         table = parquet.read_table("vectors.parquet")
@@ -497,7 +497,7 @@ class TestRefusals:
         said = "240 of 240 rows have no vector of 10 numbers in 'column 3', the first in row 0"
         assert said in capsys.readouterr().err
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_vectors_of_another_width(self, adapted, capsys):
         adapted("--take", "adapter 4")
         np.savez(
@@ -506,13 +506,13 @@ class TestRefusals:
         assert run("transform", "a.safetensors", "wide.npz") == 2
         assert "which the adapter needs" in capsys.readouterr().err
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_an_adapter_labels_nothing(self, adapted, capsys):
         adapted("--take", "adapter 4")
         assert run("predict", "a.safetensors", "vectors.parquet") == 2
         assert "nearkin transform" in capsys.readouterr().err
 
-    @pytest.mark.slow
+    @pytest.mark.long
     @pytest.mark.parametrize(
         ("damage", "says"), [("bit", "checksum"), ("format", "format 9"), ("bias", "bias")]
     )

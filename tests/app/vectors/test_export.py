@@ -180,7 +180,7 @@ def test_thresholds_are_exported(exported, quantize, capsys):
     assert "WHERE (" not in exported(made(quantize), "sql", "--table", "items").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_onnx_model_has_thresholds_as_constants(exported):
     onnxruntime = pytest.importorskip("onnxruntime")
     adapter = with_rules(made())

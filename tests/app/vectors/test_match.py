@@ -90,7 +90,7 @@ def refused(capsys, *words):
     return err
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rows_of_two_files_are_linked_by_name(capsys):
     words = ("--id", "name", "--json", "m.json")
     assert run("a.safetensors", "a.parquet", "b.parquet", *words) == 0

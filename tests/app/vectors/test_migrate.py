@@ -147,7 +147,7 @@ def test_what_is_right_when_neighbours_differ_is_asked_for(capsys):
     assert "give --label, or --queries and --relevance" in text
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_labels_decide(capsys):
     words = ("--id", "sku", "--label", "kind")
     assert run("migrate", "old.parquet", "new.parquet", *words) == 0
@@ -156,7 +156,7 @@ def test_labels_decide(capsys):
     assert "of the new model's own ten neighbours" in text
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_sentences_agree_with_the_verdict():
     """More than the reference is kept, and classes without a label lose by less than 5 %."""
     found = evaluate_migration(OLD, NEW, labels=LABELS)
