@@ -11,10 +11,10 @@ the next one.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import shlex
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -118,7 +118,7 @@ def make(figure: Figure, record: Record) -> None:
         raise ValueError("; ".join(failed))
     known = record.get(figure.name, {})
     if figure.keeps and moved(known.get("begun", {}), now):
-        remove(ROOT / figure.keeps)  # what it kept is not of this code
+        forget(ROOT / figure.keeps, figure.ours)  # what it kept is not of this code
         record[figure.name] = known | {"begun": now}
         write_record(record)
     start = time.perf_counter()
@@ -151,12 +151,14 @@ def versions(figure: Figure) -> dict[str, str]:
     return {name: version(name) for name in (*PACKAGES, *needed)}
 
 
-def remove(path: Path) -> None:
-    """Remove a file or a folder, if it is there."""
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
+def forget(path: Path, ours: Sequence[str]) -> None:
+    """Remove the results of our methods from a file, or all of them if none is named."""
+    if not ours:
         path.unlink(missing_ok=True)
+    elif path.exists():
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        kept = [line for line in lines if json.loads(line)["method"] not in ours]
+        path.write_text("".join(kept), encoding="utf-8")
 
 
 def run(command: str) -> str:

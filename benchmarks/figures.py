@@ -40,6 +40,7 @@ class Figure:
     by_hand: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     keeps: str | None = None
+    ours: tuple[str, ...] = ()
 
     @property
     def pictures(self) -> list[str]:

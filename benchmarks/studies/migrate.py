@@ -65,7 +65,8 @@ def migrate() -> str:
 def migrated(old: np.ndarray, new: np.ndarray, y: np.ndarray, side: str) -> str:
     """Return scores of maps by rows of the sample, the means over splits."""
     source, target = (new, old) if side == "query" else (old, new)
-    rows, notes = [], []
+    cells: dict[str, list[list[str]]] = {}
+    notes = []
     for n in MIGRATED:
         kept: dict[str, list[np.ndarray]] = {}
         right: dict[str, list[np.ndarray]] = {}
@@ -100,7 +101,8 @@ def migrated(old: np.ndarray, new: np.ndarray, y: np.ndarray, side: str) -> str:
                 for mask in (are_seen, [~part for part in are_seen])
             ]
             means = [np.mean([one.mean() for one in part]) for part in (kept[name], *parts)]
-            added(rows, [f"{n:,}", name, *percent(means)])
+            cells.setdefault(name, []).append(percent(means))
+            row(f"{n:,}", name, *cells[name][-1])
         for score, values, ours in (
             ("neighbours kept", kept, "Migration"),
             ("precision@10, all intents", right, "Migration, labels"),
@@ -109,11 +111,17 @@ def migrated(old: np.ndarray, new: np.ndarray, y: np.ndarray, side: str) -> str:
             test = paired_test_by_rows(values[ours], values[best], asked, n)
             low, high = test.interval()
             notes.append(
-                f"- {n:,} rows, {score}: {ours} - {best} (the best of the three on these queries) "
-                f"{100 * test.difference:+.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+                f"- {n:,} rows, {score}: {ours} - {best} {100 * test.difference:+.1f} "
+                f"[{100 * low:.1f}, {100 * high:.1f}]"
             )
             print(notes[-1], flush=True)
-    head = ["rows", "search", "neighbours kept", "precision@10, labelled intents", "others"]
+    scores = ("neighbours kept", "precision@10, labelled intents", "others")
+    sizes = [f"{n:,}" for n in MIGRATED]
+    head = [
+        "search",
+        *(f"{score}: {sizes[0]}" if n == sizes[0] else n for score in scores for n in sizes),
+    ]
+    rows = [[name, *np.transpose(found).ravel()] for name, found in cells.items()]
     return table(head, rows) + "\n\n" + "\n".join(notes)
 
 

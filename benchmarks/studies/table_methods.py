@@ -153,7 +153,7 @@ def nca(classify: bool, words: Sequence[str]) -> Any:
     return (NCAClassifier if classify else NCARegressor)(random_state=0)
 
 
-OURS, FOREST, BOOSTING = "nearkin NCA", "random forest", "HistGradientBoosting"
+OURS, FOREST, BOOSTING = "NCA tables", "random forest", "HistGradientBoosting"
 REALMLP, TABM = "RealMLP-TD", "TabM"
 TREES = (FOREST, "extra trees", BOOSTING, "XGBoost", "LightGBM", "CatBoost")
 

@@ -229,6 +229,15 @@ def test_what_was_interrupted_goes_on(small, monkeypatch):
     assert "begun" not in read_record()["one"]
 
 
+def test_other_code_of_ours_leaves_the_results_of_rivals(tmp_path):
+    kept = tmp_path / "kept.jsonl"
+    program.forget(kept, ["ours"])
+    lines = ['{"method": "ours"}\n', '{"method": "theirs"}\n']
+    kept.write_text("".join(lines), encoding="utf-8")
+    program.forget(kept, ["ours"])
+    assert kept.read_text(encoding="utf-8") == lines[1]
+
+
 def test_a_name_that_is_none_is_refused(capsys):
     with pytest.raises(SystemExit):
         program.main(["nonsense"])

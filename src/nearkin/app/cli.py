@@ -336,7 +336,8 @@ def check(add: Add) -> None:
     _add_missing(add)
     add_reading(add)
     _add_strict(add)
-    add("--rows", "how many rows are printed (default: 10)", "N", type=at_least(1), default=10)
+    rows = "how many rows are printed (default: 10, or none if no label is probably wrong)"
+    add("--rows", rows, "N", type=at_least(1))
     add("--report", "write a page (.html) that needs no network", "FILE")
     add("--json", "write all results (.json)", "FILE")
     add("--seed", "seed of the samples of many rows (default: 0)", type=at_least(0), default=0)

@@ -76,8 +76,9 @@ def points(found: dict[str, float]) -> str:
 
 
 def show(grid: Sequence[dict[str, str]], sentences: Sequence[str], spared: Sequence[str]) -> None:
-    """Print a table and sentences, of which the first is the answer."""
-    console.print_grid(grid, spared)
+    """Print a table, if it has rows, and sentences, of which the first is the answer."""
+    if grid:
+        console.print_grid(grid, spared)
     for place, text in enumerate(sentences):
         console.say(text, "" if place else "bold")
 

@@ -886,8 +886,8 @@ class Matcher(BaseEstimator):
     >>> from nearkin import EmbeddingAdapter, Matcher
     >>> X, y = load_digits(return_X_y=True)
     >>> matcher = Matcher(EmbeddingAdapter(16, start="pca", max_iter=5), expect="known")
-    >>> matcher = matcher.fit(X[:900], y[:900])
-    >>> found = matcher.best_match(X[900:], X[:900], precision=0.95)
+    >>> matcher = matcher.fit(X[:600], y[:600])
+    >>> found = matcher.best_match(X[900:], X[:600], precision=0.95)
     >>> has = found.rows >= 0  # -1 for none
     >>> bool((y[found.rows] == y[900:])[has].mean() > 0.95)
     True

@@ -20,7 +20,8 @@ from ..files.formats import reading
 from ..output import Outputs
 from .reading import Table, read_table
 
-SAID_TWINS, SAID_FAR = 5, 3  # on the console
+# on the console: rows if labels are probably wrong, groups of twins, far rows
+SHOWN_ROWS, SAID_TWINS, SAID_FAR = 10, 5, 3
 MOST_NEAREST = 3  # rows named on the console
 # A class is named as rare if at least so many labels are probably wrong, at least this share of
 # them are of this class, and at most this share of the rows are.
@@ -53,7 +54,8 @@ def check(options: argparse.Namespace) -> int:
             progress=partial(progress, "checked"),
         )
     found = {"seed": options.seed, "seconds": time.monotonic() - start} | found_in(table, issues)
-    show(grid_of(found["rows"][: options.rows]), found["sentences"], ("nearest rows",))
+    n_shown = SHOWN_ROWS * (issues.n_issues > 0) if options.rows is None else options.rows
+    show(grid_of(found["rows"][:n_shown]), found["sentences"], ("nearest rows",))
     write_document(options, outputs, found)
     return outputs.code
 
