@@ -431,6 +431,7 @@ class TestCallbacksOfScikitLearn:
         assert re.search(r"NCA - fit\b.*100%", capsys.readouterr().out)
 
     @pytest.mark.slow
+    @pytest.mark.long
     @pytest.mark.filterwarnings(
         "ignore:The estimator KNeighborsClassifier does not support callbacks"
     )

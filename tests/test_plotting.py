@@ -629,7 +629,7 @@ class TestRanking:
             means, [100 * result.score.mean() for result in comparison.results]
         )
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_the_vote_is_named_where_it_was_given(self, ax):
         bars = "bars: 95 % interval of the difference from the raw features"
         self.display(ax)

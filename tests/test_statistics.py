@@ -27,7 +27,7 @@ def test_shared_training_rows_make_it_more_careful():
     assert corrected_resampled_t_test(d, 400, 100) > corrected_resampled_t_test(d, np.inf, 100)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_it_keeps_its_level_where_the_plain_test_does_not():
     """Folds of one repeated cross-validation under no difference: correlated as test_share / (1 +
     test_share) says.

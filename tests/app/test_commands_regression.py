@@ -195,7 +195,7 @@ def test_targets_of_npz_files_that_are_no_numbers(here, y, says):
         read_table("t.npz", task="regression")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_word_after_thousands_of_numbers(here):
     # more than what a column's type is guessed from
     lines = [f"{i},{'x' * 400},{i / 7}" for i in range(6_000)]

@@ -293,7 +293,7 @@ class TestProtocol:
         comparison = quick(*hidden(), [mine])
         assert set(comparison["two settings"].dimension) <= {1, 2}
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_what_rows_shared_by_methods_cannot_serve_is_fitted_as_it_is(self):
         """A number of neighbours to be chosen, a search and an encoding of labels of its own."""
 

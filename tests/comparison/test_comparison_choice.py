@@ -39,7 +39,7 @@ def comparison():
 class TestExtend:
     """Further methods on the same folds."""
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_it_finds_what_a_comparison_of_all_finds(self):
         X, y = hidden(60, p=10)
         few, other = SEVERAL[:1], SEVERAL[1:]

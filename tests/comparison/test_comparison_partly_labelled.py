@@ -108,7 +108,7 @@ def test_rows_of_a_held_out_group_are_not_learned_from_though_they_have_no_label
         assert any(set(rows) == {*train, *beside} for rows, _ in seen)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_order_of_unlabelled_rows_does_not_matter():
     order = np.arange(N)
     order[~KNOWN] = RNG.permutation(order[~KNOWN])

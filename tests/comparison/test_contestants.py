@@ -55,7 +55,7 @@ class TestAutomaticChoice:
             np.testing.assert_array_equal(choice.predictions[fold], chosen.predictions[fold])
             np.testing.assert_array_equal(choice.contributions[fold], chosen.contributions[fold])
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_it_chooses_the_best_on_inner_folds_and_of_equals_the_first(self):
         protocol = protocol_of(*hidden(60, p=10))
         for train, test in protocol.folds(3, 1)[0]:
@@ -69,7 +69,7 @@ class TestAutomaticChoice:
         comparison = quick(*hidden(), [FIXED, copy])
         assert {params["method"] for params in comparison.choice.params} <= {RAW, "DNE"}
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_it_does_not_see_the_held_out_rows(self):
         X, y = hidden(60, p=10)
         first = quick(X, y, SEVERAL)

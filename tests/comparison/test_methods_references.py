@@ -57,7 +57,7 @@ def test_columns_of_many_values_with_their_indicators():
     assert many_categories(encoder, raw_columns(encoder, cells)) is None
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rare_classes_values_and_weights():
     X, y = stores(150, n=300)
     labels = np.array(["few", "some", "many"])[np.digitize(y, np.quantile(y, [0.015, 0.3]))]

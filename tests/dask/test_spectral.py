@@ -70,7 +70,7 @@ def test_same_as_local(estimator, client, data):
     np.testing.assert_array_equal(model.transform(X).compute(scheduler="synchronous"), embedding)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_same_input_same_bits(client, data):
     first, second = (DaskLPP().fit(blocks(*data)[0]) for _ in range(2))
     np.testing.assert_array_equal(first.components_, second.components_)

@@ -20,7 +20,7 @@ def test_maps_at_the_same_time_with_arguments_of_one_name(size, client):
             assert [product.min() for product in products] == [value, 2 * value]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_many_blocks_are_merged():
     table = as_table(
         InlineWork(), "DaskLPP", da.random.random((310, 2), chunks=(1, 2)), labelled=False

@@ -58,7 +58,7 @@ def quick(monkeypatch):
 @pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.usefixtures("quick")
 class TestTheFit:
-    @pytest.mark.slow
+    @pytest.mark.long
     @pytest.mark.parametrize(
         ("objective", "structure"),
         [
@@ -74,7 +74,7 @@ class TestTheFit:
         start, end = exact.loss_curve_[[0, -1]]
         assert model.loss_curve_[-1] - end < 0.02 * (start - end)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_reaches_it_by_lists_and_few_rows_a_step(self):
         X, y = clusters()
         few, exact = sgd(5, batch_size=50).fit(X, y), NCA(5, n_candidates=None).fit(X, y)
@@ -211,7 +211,7 @@ class TestManyRows:
         assert 0 < model.objective_error_ < 0.05
         assert abs(model.objective_ - value) < 4 * model.objective_error_ + 0.005
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_diagonal(self, few):
         X, y = clusters()
         exact = NCA(structure="diagonal").fit(X, y)
@@ -302,7 +302,7 @@ class TestGoingOn:
             models[1].partial_fit(X[part], np.array([f"{start}: {label}" for label in y[part]]))
         np.testing.assert_array_equal(models[0].components_, models[1].components_)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_after_a_fit_the_map_stays_near(self):
         X, y = (part[:150] for part in self.stream()[0])
         model = sgd(5).fit(X, y)

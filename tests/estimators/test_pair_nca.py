@@ -215,7 +215,7 @@ class TestManyRows:
         )
         np.testing.assert_array_equal(one, other)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_every_row_a_candidate_of_a_step(self):
         X = slow_and_noise(200)
         exact, sgd = (

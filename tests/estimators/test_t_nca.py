@@ -131,7 +131,7 @@ class TestPositions:
         picture = TDistributedNCA(target="continuous", max_iter=5).fit(X[:100], y[:100])
         assert np.isfinite(picture.positions_).all()
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_a_large_penalty_smooths(self):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(300, 5))
@@ -171,7 +171,7 @@ class TestPictures:
         first, again = (TDistributedNCA(random_state=3).fit(X, y).positions_ for _ in range(2))
         np.testing.assert_array_equal(first, again)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     @pytest.mark.parametrize("moved", ["permuted", "rotated", "shifted"])
     def test_moved_rows_are_as_accurate(self, moved):
         X, y = blobs()

@@ -139,6 +139,10 @@ LONG = re.compile(
 )
 
 
+# These fit on folds, or place every row.
+HEAVY = (Matcher, nearkin.EmbeddingAdapter, NCAClassifier, NCARegressor, nearkin.TDistributedNCA)
+
+
 def slow_but_families(estimators):
     """Return the parameters of a test of all these, which is slow but for one of a family."""
     return [
@@ -163,8 +167,9 @@ def contract():
             _, check = getattr(case, "values", case)  # a parameter set or a pair
             name = f"{check.func.__name__}{check.keywords or ''}"
             quick = type(estimator) in FAMILIES and estimator.get_params().get("solver") != "sgd"
-            marks = [pytest.mark.slow] if LONG.search(name) and not quick else []
-            if type(estimator) is Matcher:  # which fits on folds
+            long = LONG.search(name) or type(estimator) is Matcher
+            marks = [pytest.mark.slow] if long and not quick else []
+            if marks and isinstance(estimator, HEAVY):
                 marks = [pytest.mark.long]
             yield pytest.param(
                 estimator,

@@ -27,7 +27,7 @@ QUICK = {"README.md", "docs/guide/kernels.md"}
 LONG = {
     *(f"docs/start/{name}.md" for name in ("embeddings", "picture")),
     *(f"docs/guide/{name}.md" for name in ("embeddings", "many_rows", "networks", "pictures")),
-    "docs/guide/vector_databases.md",
+    *(f"docs/guide/{name}.md" for name in ("python", "tables", "vector_databases")),
 }
 
 

@@ -136,7 +136,7 @@ def test_parameters_of_a_wrong_kind_are_named(estimator):
     assert complaints(wrong_parameters(estimator, WRONG)) == {}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @every_estimator
 def test_parameters_of_any_kind_work_or_are_named(estimator):
     leave_out(estimator, Matcher)

@@ -269,7 +269,7 @@ def cars(n=120):
     return frame, np.where(miles / 9 + age > 11, "cheap", "dear"), 20 - miles / 9 - age
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_new_rows_are_answered_with_one_warning():
     frame, labels, prices = cars()
     for model, y in (

@@ -155,7 +155,7 @@ def test_numbers_of_many_classes_are_classes():
     assert no_classes(np.arange(20) / 2) is None
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_names_of_classes_do_not_matter(flipped):
     X, wrong, _, found = flipped
     names = np.array(["rye", "barley", "wheat"], dtype=object)  # in another order
@@ -168,7 +168,7 @@ def test_names_of_classes_do_not_matter(flipped):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_order_of_rows_does_not_matter(flipped):
     X, wrong, _, found = flipped
     order = np.random.default_rng(1).permutation(N)
@@ -203,7 +203,7 @@ def test_rows_without_a_label_are_left_out(flipped):
     np.testing.assert_allclose(found.probabilities, alone.probabilities)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_row_alone_in_its_class_has_no_vote():
     X, y = blobs(n=45)
     labels = np.array(["a", "b", "c"], dtype=object)[y]
@@ -242,7 +242,7 @@ def test_more_rows_are_labelled_by_the_other_folds(flipped, monkeypatch):
     np.testing.assert_allclose(np.nansum(found.votes, axis=1)[found.rows != 10], 1)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("most", [2000, 60])
 def test_groups_do_not_label_themselves(monkeypatch, most):
     """A patient of five equal rows with a wrong label would confirm itself."""

@@ -303,7 +303,7 @@ class TestQuantized:
         assert error[np.abs(codes) < 127].max() <= coded.quantizer_.scale / 254 * (1 + 1e-5)
         assert plain.quantizer_ is None
 
-    @pytest.mark.slow
+    @pytest.mark.long
     @pytest.mark.parametrize("m", [7, 8, 9])
     def test_binary_turns_every_nested_size_within_itself(self, m):
         X, y = planted()

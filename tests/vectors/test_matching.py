@@ -415,7 +415,7 @@ class TestPromise:
     def test_more_precision_takes_a_higher_threshold(self, matcher):
         assert matcher.threshold(0.75) <= matcher.threshold(0.8) <= matcher.threshold(0.85)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_queries_without_an_answer_raise_the_threshold(self, rows, matcher):
         mixed = Matcher(unanswerable=0.4).fit(*rows)
         assert mixed.threshold(0.7) > matcher.threshold(0.7)
@@ -738,7 +738,7 @@ class TestSpaces:
         assert frozen.estimator_ is nca
         assert frozen.metric_ == "euclidean"
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_an_adapter_of_queries_leaves_the_index_as_it_is(self, rows):
         X = rows[0]
         matcher = Matcher(EmbeddingAdapter(side="query", max_iter=2)).fit_pairs(
@@ -834,7 +834,7 @@ class TestPairs:
         area = np.mean((wins > 0) + 0.5 * (wins == 0))
         assert Matcher().score(P, y) == pytest.approx(area)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_pairs_leave_a_fitted_matcher_as_it_is(self, rows, pairs):
         P, y = pairs
         matcher = Matcher().fit(*rows)

@@ -160,7 +160,7 @@ class TestInvariances:
         assert Z.dtype == single.components_.dtype == np.float32
         np.testing.assert_allclose(Z, exact, atol=1e-4)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_the_same_seed_takes_the_same_setting(self):
         X, Y, y = pairs(n=200)
         a, b = (Migration(random_state=3).fit(X, Y, labels=y) for _ in range(2))

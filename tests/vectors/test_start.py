@@ -87,7 +87,7 @@ class TestMap:
 
 
 class TestChoice:
-    @pytest.mark.slow
+    @pytest.mark.long
     @pytest.mark.parametrize(("turned", "chosen"), [(False, ["leading"]), (True, STARTS[2:])])
     def test_new_topics_lie_in_what_training_rows_leave_out(self, turned, chosen):
         X, y = topics(turned)

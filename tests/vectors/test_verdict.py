@@ -90,7 +90,7 @@ def test_what_is_scored_is_what_the_map_finds(side):
     assert found.scores["migration"]["precision@10"] == pytest.approx(right, abs=2e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_that_half_is_kept_is_decided_by_the_test_against_half_of_the_reference():
     """Both scores are of the same queries: the reference's is not taken as known."""
     old, new, y = related(n=400)
@@ -229,7 +229,7 @@ def test_judged_queries_decide_by_ndcg(side):
     assert found.kept == pytest.approx(kept, abs=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_judgements_may_tell_what_neighbours_cannot():
     """Both models know the classes, but nothing else in common: any map of these loses nothing."""
     rng = np.random.default_rng(0)

@@ -434,7 +434,7 @@ class TestCommand:
         assert table[0]
         assert table[0] == table[1] == table[2]
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_what_is_not_judged_is_said_to_count_as_wrong(self, capsys):
         adapted("--id", "name", "--relevance", FORMS["click log"](), "--report", "a.html")
         out, page = capsys.readouterr().out, Path("a.html").read_text()

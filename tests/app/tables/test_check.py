@@ -172,7 +172,7 @@ def test_rare_events_are_not_called_errors(events, here, capsys):
     assert ("rather than errors." in (here / "r.html").read_text()) == events
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_groups_and_unlabelled_rows(here, capsys, frame):
     cells = frame.assign(field=np.arange(91) // 7)
     cells.loc[5::10, "kind"] = "unknown"

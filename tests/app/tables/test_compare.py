@@ -215,7 +215,7 @@ def test_who_ends_before_the_choice_is_named_with_the_reason():
 # New rows of nothing that is known
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("given", [True, False])
 def test_rows_of_new_groups_alone_are_remarked(given, tmp_path, monkeypatch, capsys):
@@ -239,7 +239,7 @@ def test_rows_of_new_groups_alone_are_remarked(given, tmp_path, monkeypatch, cap
     assert "is new" not in said["mixed.csv"] + said["t.csv"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("undrawn")
 def test_numbers_of_groups_are_known_however_they_are_written(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -408,7 +408,7 @@ def test_a_file_whose_name_is_no_text(again):
     assert again(winner("PCA", replace(read_table("iris"), name="caf\udce9"))).table == "caf?"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "shown"),
     [

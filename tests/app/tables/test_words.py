@@ -404,7 +404,7 @@ def test_notes_of_twins():
     assert "they were split like other rows" in line
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_notes_of_samples():
     methods = [
         Method("PCA", PCA(), most_rows=50),

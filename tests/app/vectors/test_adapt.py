@@ -189,7 +189,7 @@ class TestAdapt:
         with np.load("a.npz") as arrays:
             np.testing.assert_array_equal(arrays["components"], np.eye(P))
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_rows_of_zeros_are_mapped_and_named(self, adapted, capsys):
         adapted("--take", "adapter 4")
         np.savez(
@@ -201,12 +201,12 @@ class TestAdapt:
             assert run("transform", "a.safetensors", source, "-o", "short.npz") == 0
             assert capsys.readouterr().err.count("2 rows of zeros") == n
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_the_page_holds_the_command(self, adapted):
         adapted("--take", "adapter 6", "--report", "a.html")
         assert document_in("a.html")["command"][-4:-2] == ["--take", "adapter 6"]
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_inspect_says_what_it_is(self, adapted, capsys):
         adapted("--take", "adapter 4 int8")
         capsys.readouterr()
