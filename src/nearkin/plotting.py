@@ -370,12 +370,18 @@ class SpectrumDisplay(Display):
             if drawn.any():
                 ax.vlines(number[drawn], 0, values[drawn], color, linewidth=2, label=label)
         ax.axhline(0, color=Ground.of(ax).ink, linewidth=0.8)
-        ax.set(xlabel="number of the eigenvalue", ylabel="eigenvalue")
+        ax.set(xlabel="number of the eigenvalue", ylabel="eigenvalue", xlim=(0, len(values) + 1))
+        ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set_title(f"{self.estimator_name}: {self.n_components} of {len(values)} directions kept")
         twin, label = ax.twinx(), "cumulative sum"
         (line,) = twin.plot(number, np.cumsum(values), color=COLORS[1], label=label)
         twin.set_ylabel(label)
-        ax.legend(handles=[*ax.collections, line], loc="best")
+        # below the axes, as the two graphs leave no corner free
+        handles, below = (
+            [*ax.collections, line],
+            {"loc": "upper center", "bbox_to_anchor": (0.5, -0.12)},
+        )
+        ax.legend(handles=handles, ncols=len(handles), frameon=False, **below)
         self.cumulative_ax_ = twin
 
 
@@ -427,7 +433,8 @@ class RankingDisplay(Display):
         ax.set_yticks(range(len(rows)), names, parse_math=False)
         ax.set_ylim(len(rows) - 0.5, -0.5)
         vote = "" if found.n_neighbors is None else f", {found.n_neighbors}-NN"
-        ax.set_xlabel(f"{label}{vote}\nbars: 95 % interval of the difference from the raw features")
+        bars = "bars: 95 % interval of the difference from the raw features"
+        ax.set_xlabel(f"{label}{vote}\n{bars}", loc="right")
         ax.set_title(f"{title} on held-out rows (dashed: raw features)", loc="right")
 
 
