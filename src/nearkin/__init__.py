@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Any
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 # The names that are not in `estimators`, and their modules.
 _ELSEWHERE = {
     "ApproximateSearch": "neighbors",
