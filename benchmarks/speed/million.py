@@ -1,11 +1,12 @@
 """A million rows on one machine: time, memory and what the map is worth, and what approximate
 search finds.
 
-    python -m benchmarks.speed.million fit --methods DNE NMMP LPP NCA --rows 10000 100000 1000000
-    python -m benchmarks.speed.million fit --methods DNE NMMP NCA --rows 1000000 --world nuisance
+    python -m benchmarks.speed.million fit --methods DNE NMMP LPP --rows 10000 100000 1000000
+    python -m benchmarks.speed.million fit --methods NCA --rows 10000 100000 1000000
+    python -m benchmarks.speed.million fit --methods DNE NMMP --rows 1000000 --world nuisance
     python -m benchmarks.speed.million peers --rows 1000000 --world modes nuisance
     NEARKIN_DATA=folder python -m benchmarks.speed.million search --rows 100000 0 --world modes nuisance
-    NEARKIN_DATA=folder python -m benchmarks.speed.million mnist --search exact approximate
+    NEARKIN_DATA=folder python -m benchmarks.speed.million mnist --methods DNE NMMP --search exact approximate
 
 No rows at all stand for MNIST: 60,000 to learn from, 10,000 held out; a search goes over all
 70,000.

@@ -51,12 +51,32 @@ def header(table: re.Match[str]) -> str:
     return " | ".join(cell.strip() for cell in table[1].split("|"))
 
 
+def merged(there: str, printed: str) -> str:
+    """Return the printed table; where it has some rows of the one there alone, by their first cell,
+    that one with these rows.
+    """
+    *head, old = re.split(r"^(\|[\s:|-]+\|\n)", there, maxsplit=1, flags=re.MULTILINE)
+    new = re.split(r"^(\|[\s:|-]+\|\n)", printed, maxsplit=1, flags=re.MULTILINE)[2]
+    rows_there, rows = by_first_cell(old), by_first_cell(new)
+    if not set(rows) < set(rows_there):
+        return printed
+    return "".join([*head, *(rows_there | rows).values()])
+
+
+def by_first_cell(rows: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in rows.splitlines(keepends=True):
+        name = line.split("|")[1].strip()
+        found[name] = found.get(name, "") + line
+    return found
+
+
 def with_tables(page: str, anchors: Iterable[str], printed: str) -> tuple[str, list[str]]:
     """Return the page with the printed tables in these sections, and the headers of those that
     have no place there.
 
-    A table replaces the one with the same header; where several have it, the first replaces the
-    first. All else stays as it is.
+    A table replaces the one with the same header, or the rows that it has of it; where several have
+    this header, the first replaces the first. All else stays as it is.
     """
     new, texts = defaultdict[str, list[str]](list), sections(page)
     for table in TABLE.finditer(f"{printed}\n"):
@@ -70,7 +90,9 @@ def with_tables(page: str, anchors: Iterable[str], printed: str) -> tuple[str, l
             raise ValueError(f"{counts} begin with {head}")
     for name in anchors:
         texts[name] = TABLE.sub(
-            lambda table: new[header(table)].pop(0) if header(table) in new else table[0],
+            lambda table: (
+                merged(table[0], new[header(table)].pop(0)) if header(table) in new else table[0]
+            ),
             texts[name],
         )
     return "".join(texts.values()), [head for head in new if head not in places]

@@ -125,6 +125,14 @@ def test_printed_tables_replace_those_with_their_header():
     assert placeless == ["x"]
 
 
+def test_printed_rows_replace_those_of_their_method():
+    page = "# one\n| m | s |\n|---|---|\n| a | 1 |\n| b | 2 |\n| b | 3 |\n| c | 4 |\n"
+    some, _ = with_tables(page, ["one"], "| m | s |\n| --- | --- |\n| b | 5 |\n| b | 6 |\n")
+    assert some == page.replace("2", "5").replace("3", "6")
+    whole = page.replace("1", "7").replace("4", "8")
+    assert with_tables(page, ["one"], whole)[0] == whole
+
+
 @pytest.mark.parametrize(
     ("printed", "message"),
     [
