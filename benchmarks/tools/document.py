@@ -52,20 +52,16 @@ def header(table: re.Match[str]) -> str:
 
 
 def merged(there: str, printed: str) -> str:
-    """Return the printed table; where it has some rows of the one there alone, by their first cell,
-    that one with these rows.
-    """
-    *head, old = re.split(r"^(\|[\s:|-]+\|\n)", there, maxsplit=1, flags=re.MULTILINE)
-    new = re.split(r"^(\|[\s:|-]+\|\n)", printed, maxsplit=1, flags=re.MULTILINE)[2]
-    rows_there, rows = by_first_cell(old), by_first_cell(new)
-    if not set(rows) < set(rows_there):
+    """Return the printed table; if its first cells are some of those there, the other with its rows."""
+    old, new = rows_by_first_cell(there), rows_by_first_cell(printed)
+    if not set(new) < set(old):
         return printed
-    return "".join([*head, *(rows_there | rows).values()])
+    return "".join([*there.splitlines(keepends=True)[:2], *(old | new).values()])
 
 
-def by_first_cell(rows: str) -> dict[str, str]:
+def rows_by_first_cell(table: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    for line in rows.splitlines(keepends=True):
+    for line in table.splitlines(keepends=True)[2:]:
         name = line.split("|")[1].strip()
         found[name] = found.get(name, "") + line
     return found
