@@ -510,6 +510,19 @@ def test_bad_input(change, message):
         compare(**({"X": X, "y": y} | change))
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"methods": ["PCA"]}, r"methods holds 'PCA', which is no Method: write Method\("),
+        ({"methods": [PCA()]}, r"methods holds PCA\(\), which"),
+        ({"references": [PCA()]}, r"references holds PCA\(\), which is no Reference"),
+    ],
+)
+def test_what_is_no_method_is_named(given, message):
+    with pytest.raises(TypeError, match=message):
+        compare(*load_iris(return_X_y=True), **given)
+
+
 @pytest.mark.slow
 def test_too_many_neighbors_are_reduced_visibly():
     X, y = hidden(n=40)

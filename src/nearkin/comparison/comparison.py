@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from threadpoolctl import threadpool_limits
 
 from .._callbacks import progress_bar
+from .._messages import shortened
 from .._threads import deaf_processes, in_one_thread
 from .._validation import check_integer
 from ..tables import features_of
@@ -411,6 +412,8 @@ def compare(
         references = default_references(
             task, *sizes, protocol.score.name, categories=has_categories
         )
+    _check_contestants(methods, "methods", Method)
+    _check_contestants(references, "references", Reference)
     methods = [Method(RAW, None), *(method for method in methods if method.name != RAW)]
     constant = constant_reference(task, protocol.score.name)
     references = [one for one in references if one.name != constant.name]
@@ -478,6 +481,7 @@ def extend(
     start, protocol = time.perf_counter(), comparison.protocol
     if methods is None:
         methods = all_methods(protocol.task.name, **_kinds(protocol))
+    _check_contestants(methods, "methods", Method)
     known = {one.name for one in comparison.contestants}
     added = [method for method in methods if method.name not in known]
     deadline = np.inf if time_budget is None else time.time() + time_budget
@@ -494,6 +498,16 @@ def extend(
         contestants.sort(key=lambda one: isinstance(one, Reference))  # references come last
         extended = _ended(comparison.with_found(found, contestants), findings, run, refit)
     return replace(extended, seconds=comparison.seconds + time.perf_counter() - start)
+
+
+def _check_contestants(contestants: Iterable[Any], argument: str, kind: type) -> None:
+    """Refuse what is none, such as an estimator without a name."""
+    for one in contestants:
+        if not isinstance(one, kind):
+            raise TypeError(
+                f"{argument} holds {shortened(repr(one))}, which is no {kind.__name__}: write "
+                f"{kind.__name__}(name, estimator, ...) for it, from nearkin.comparison."
+            )
 
 
 def _jobs(folds: Sequence[TrainTest], contestants: Sequence[Method | Reference]) -> list[Job]:
