@@ -2,10 +2,12 @@
 
 import csv
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from nearkin.app.endings import TableError
+from nearkin.app.files.formats import opened
 from nearkin.app.files.readers import Reading
 from nearkin.app.tables.reading import read_table
 
@@ -68,3 +70,18 @@ def test_a_workbook_of_several_sheets(folder, expected):
     assert "read the sheet 'Data', not 'Cover', 'Old'" in table.notes
     with pytest.raises(TableError, match="first in row 4 of the sheet"):
         read_table("t.xlsx", "kind", reading=Reading(missing=("Bonn",), refuse_missing=True))
+
+
+def test_an_empty_row_among_the_others_is_one(folder):
+    """Answers stand beside their rows, and rows have the numbers that pandas gives them."""
+    pytest.importorskip("openpyxl")
+    rows = TABLE.astype(object)
+    rows.loc[2] = None
+    rows.to_excel("t.xlsx", index=False, startrow=2)
+    with opened("t.xlsx") as file:
+        new = pd.concat(batch.to_pandas() for _, batch in file.batches(file.names))
+    assert new.isna().all(axis=1).to_numpy().nonzero()[0].tolist() == [2]
+    assert len(new) == len(TABLE)
+    learned = read_table("t.xlsx", "kind")
+    assert learned.in_file(np.array([1, 2])).tolist() == [1, 3]
+    assert "ignored, empty rows: 1" in learned.notes

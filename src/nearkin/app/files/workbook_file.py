@@ -26,8 +26,11 @@ class WorkbookFile(Records):
             sheets = book.sheet_names
             for sheet in sheets:
                 cells = pd.read_excel(book, sheet, header=None, dtype=object, na_filter=False)
-                self._cells = [list(map(_text, row)) for row in cells.itertuples(index=False)]
-                if any(map(any, self._cells)):
+                rows = [list(map(_text, row)) for row in cells.itertuples(index=False)]
+                filled = [number for number, fields in enumerate(rows, start=1) if any(fields)]
+                if filled:
+                    self._first = filled[0]
+                    self._cells = rows[filled[0] - 1 : filled[-1]]
                     break
             else:
                 raise TableError(f"{self.path} is empty: it needs a sheet with cells.")
@@ -38,10 +41,8 @@ class WorkbookFile(Records):
         self.survey()
 
     def records(self) -> Iterator[tuple[int, Fields]]:
-        """Yield every row of the sheet that is not blank, and its number."""
-        for number, fields in enumerate(self._cells, start=1):
-            if any(fields):
-                yield number, fields
+        """Yield the rows of the sheet from the first to the last with a cell, and their numbers."""
+        yield from enumerate(self._cells, start=self._first)
 
 
 def _text(cell: Any) -> str:
