@@ -64,10 +64,10 @@ from .judgements import (
 
 CONFIDENCE = 0.95  # one-sided, of the bound on a precision
 # Tests of a precision start where these shares of the answerable queries are accepted, each with a
-# fifth of the error probability; 0 is a quarter, but at least 60, which can show 95 % (.95^59 <
-# .05), and at most 160
+# fifth of the error probability; 0 is a quarter, but at least 63, which can show 95 % with the four
+# fifths of the other starts (.95^63 < .04), and at most 160. Half of them may be as few as 30.
 STARTS = np.array([1 / 2, 1 / 4, 1 / 4, 0, 0])
-FIRST = 60, 160
+FEWEST_HALF, FIRST = 30, (63, 160)
 THRESHOLDS = 200  # candidate thresholds: quantiles of the scores
 FEWEST_ACCEPTED = 20  # fewest queries above a threshold from which its precision is estimated
 NO_RULES = (
@@ -236,8 +236,9 @@ class PrecisionCurve(NamedTuple):
       (`precision_bound`).
     * Tests start at three thresholds: where half of the answerable queries are accepted, a quarter,
       and 160. The first brings a fifth of the error probability of 5 %, the others two fifths each.
-      If a quarter are fewer than 160, both are a quarter, but none is above the threshold that 60
-      queries reach (or all). Where starts coincide, their probabilities add up.
+      If a quarter are fewer than 160, both are a quarter, but none is above the threshold that 63
+      queries reach (or all), and that of one half not above the one that 30 reach. Where starts
+      coincide, their probabilities add up.
     * A threshold that passes hands the error probability on to the next one. A failure ends the
       tests until the next start.
 
@@ -295,8 +296,9 @@ class PrecisionCurve(NamedTuple):
         n_queries = len(scores)
         thresholds = np.unique(np.quantile(scores, np.arange(THRESHOLDS) / THRESHOLDS))
         reached = n_queries - np.searchsorted(scores, thresholds)
-        first = min(np.clip(n_queries / 4, *FIRST), n_queries)
-        counts = np.maximum(STARTS * n_queries, first)
+        first = np.clip(n_queries / 4, *FIRST)
+        fewest = np.minimum([FEWEST_HALF, *[first] * (len(STARTS) - 1)], n_queries)
+        counts = np.maximum(STARTS * n_queries, fewest)
         starts = np.array([np.flatnonzero(reached >= count)[-1] for count in counts])
         share = (1 - CONFIDENCE) / len(starts)
         confidences = 1 - share * np.arange(1, len(starts) + 1)
