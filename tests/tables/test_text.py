@@ -100,6 +100,18 @@ def test_identifiers_are_no_text(name, value):
     assert encoder.dropped_ == {name: "text that differs in every row"}
 
 
+def test_a_word_of_most_values_is_one():
+    """Whether it is there may be what counts: all terms end, most by a death."""
+    ends = np.where(
+        np.arange(300) % 5 < 3, "Death", np.where(np.arange(300) % 5 < 4, "Resignation", "Term")
+    )
+    values = [
+        f"18{i % 97:02}.{i % 12 + 1}.{i % 27} - {1900 + i} ({end})" for i, end in enumerate(ends)
+    ]
+    assert has_words(values)
+    assert not has_words([f"Invoice {i * 7919}" for i in range(300)])
+
+
 def test_rounding_keeps_four_digits():
     numbers = np.array([0.0, 1.0, -0.123456, 98765.4, 1e-9])
     assert rounded(numbers) == [0.0, 1.0, -0.1235, 98770.0, 1e-9]

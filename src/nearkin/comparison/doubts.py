@@ -158,8 +158,8 @@ def groups(protocol: Protocol, table: EncodedTable) -> Doubt | None:
     return Doubt(
         "groups",
         f"{listed(names)} {'looks' if len(names) == 1 else 'look'} like groups of rows.",
-        "For rows of new groups, expect worse scores than these; give groups (--groups "
-        f"{shlex.quote(names[0])}) to see how much worse.",
+        "If so, rows of new groups may be predicted worse than these scores say: give groups "
+        f"(--groups {shlex.quote(names[0])}) to see.",
     )
 
 
@@ -232,8 +232,8 @@ def time(protocol: Protocol, table: EncodedTable) -> Doubt | None:
         f"rows are of different times (column {shown(name)}), and the folds shuffle them. k-NN "
         f"trained on the earliest {1 - n_later / len(rows):.0%} is {figures} as many drawn at "
         "random.",
-        "Expect worse scores for later rows: to see how much worse, train on the earlier rows "
-        "only, and predict the later ones.",
+        "Later rows may be predicted worse than these scores say: to see, train on the earlier "
+        "rows only, and predict the later ones.",
     )
 
 

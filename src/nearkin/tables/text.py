@@ -28,6 +28,7 @@ MOST_TEXTS = 10_000  # from which n-grams are learned
 MAX_READ = 500  # characters of a text
 DIGITS = 4  # significant, of what is learned
 LETTERS = re.compile(r"(?<![^\W_])[^\W\d_]{3,}(?![^\W_])")  # without digits beside them
+MOST_SHARED = 0.9  # of the values: a word of nearly all of them tells none apart
 ROWS_PER_BLOCK = 2**14
 
 
@@ -35,11 +36,11 @@ def has_words(values: Sequence[str]) -> bool:
     """Return whether text is made of words, rather than of codes such as "4f1c-99a0" or "No. 17".
 
     At least half of the values have a word of at least three letters that occurs in another value,
-    but not in more than half of them.
+    but not in nearly all of them.
     """
     words = [set(LETTERS.findall(value[:MAX_READ].lower())) for value in values]
     counts = Counter(chain.from_iterable(words))
-    shared = {word for word, count in counts.items() if 1 < count <= len(values) / 2}
+    shared = {word for word, count in counts.items() if 1 < count <= MOST_SHARED * len(values)}
     return 2 * sum(not shared.isdisjoint(own) for own in words) >= len(values)
 
 
