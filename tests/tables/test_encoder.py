@@ -572,3 +572,13 @@ def test_identifiers_of_any_size_are_recognized(kind, start, step):
     assert [*TableEncoder().fit(frame).dropped_] == ["visit_id"]
     groups = frame.assign(visit_id=rng.choice(2**62, 6)[np.arange(60) % 6])
     assert [*TableEncoder().fit(groups).dropped_] == []
+
+
+def test_a_long_value_that_is_new_is_shortened_once():
+    frame = pd.DataFrame({"kind": ["a", "b"] * 10, "x": range(20)})
+    encoder = TableEncoder().fit(frame)
+    note = "Note: blood samples of 2007 are incomplete, as said in the second part of the report"
+    new = pd.DataFrame({"kind": [note, "Total"], "x": [1, 2]})
+    _, _, (said, _) = encoder.encode(new)
+    assert said.count("...") == 1
+    assert said.endswith("report' and 1 more in kind (2 rows)")

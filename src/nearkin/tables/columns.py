@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from .._messages import counted, quoted, shown
+from .._messages import counted, listed, quoted, shortened, shown
 from .cells import (
     CONSTANT,
     EMPTY,
@@ -87,6 +87,7 @@ MOSTLY_LIMITS = (
     "read as text because more than half of the filled cells are limits (write numbers alone)"
 )
 MARKS_KEPT = f"marks of missing cells, kept as words (for gaps, {BY_MISSING})"
+MAX_UNKNOWN = 60  # characters of new values in a remark
 FEW = 100  # values of a column, each of which gets an indicator
 # Rows in which one of many values occurs, to get an indicator. With 150, 300 and 900 drawn stores
 # in 1,500 rows, each with an effect, the log loss of NCA is .354, .389, .548; with 3 rows .354,
@@ -693,7 +694,8 @@ class CategoryColumn(Column):
             return Written()
         names = sorted(value for value, is_new in zip(text.values, new, strict=True) if is_new)
         n_rows = counted(int(text.counts[new].sum()), "row")
-        return Written(f"{quoted(names, 3)} in {self.name} ({n_rows})", bool(new.all()))
+        values = listed(list(map(shown, names)), 3, MAX_UNKNOWN)
+        return Written(f"{values} in {shortened(self.name)} ({n_rows})", bool(new.all()))
 
     def _write(self, out: np.ndarray, text: Text, places: np.ndarray) -> None:
         """Write the features of the values, given their positions among the known ones (or -1)."""

@@ -28,8 +28,6 @@ from .columns import (
 from .gaps import indicated_features, median_known
 from .numbers import DECIMAL_MARKS, MARK_NAMES
 
-MAX_UNKNOWN = 80  # characters of the values of a column in a remark, with their count
-
 
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode a raw table, with text, dates and missing cells, as rows of numbers.
@@ -366,8 +364,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 others[column.decimal].append(shortened(column.name))
             if len(written.unread):
                 faults.append(self._unread(cells, column, values, written.unread, strict))
-            found = written.unknown.replace(column.name, shortened(column.name))
-            unknown += [shortened(found, MAX_UNKNOWN)] * bool(found)
+            unknown += [written.unknown] * bool(written.unknown)
             new += [shortened(column.name)] * written.all_new
         for mark, names in others.items():
             faults += note(f"read with decimal {MARK_NAMES[mark]}, unlike in training", names)
@@ -425,7 +422,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             if isinstance(given, Text):
                 cell = shown(given.values[given.codes[row]])
             else:
-                cell = f"the number {given[row]:g}"
+                cell = f"the number {given[row]:.15g}"
             examples.append(f"{cell} {cells.place(row)}")
         if strict:
             raise ValueError(

@@ -196,12 +196,12 @@ def warning_notes(warnings: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
 
 def unfamiliar_note(rows: list[int], n_rows: int) -> list[str]:
     """Return a remark on rows that are unlike the training rows; empty if there are none."""
-    are = "is" if len(rows) == 1 else "are"
-    return note(
-        f"{len(rows):,} of {counted(n_rows, 'row')} {are} unfamiliar, so do not rely on their "
-        "predictions; by number (the first is 0), the least familiar first",
-        [str(row) for row in rows],
-    )
+    which, order = "is unfamiliar, so do not rely on its prediction", ""
+    if len(rows) > 1:
+        which = "are unfamiliar, so do not rely on their predictions"
+        order = ", the least familiar first"
+    what = f"{len(rows):,} of {counted(n_rows, 'row')} {which}; by number (the first is 0){order}"
+    return note(what, [str(row) for row in rows])
 
 
 def few_rows_note(n_held_out: int, coverage: float, n_ends: int) -> list[str]:
