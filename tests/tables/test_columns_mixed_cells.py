@@ -379,3 +379,32 @@ def test_a_single_decimal_comma_among_new_rows_turns_no_separators_either():
     assert np.nanmin(features["x"]) >= 2000
     assert np.isnan(features["x"][-1])
     assert "taken as missing: '2,00'" in remarks[0]
+
+
+@pytest.mark.parametrize(
+    ("layout", "form"),
+    [
+        ("%d.%m.%Y", "dates (day first)"),
+        ("%d/%m/%Y", "dates (day first)"),
+        ("%m/%d/%Y", "dates (month first)"),
+        ("%b %d, %Y", "dates"),
+        ("%d %B %Y", "dates"),
+    ],
+)
+def test_dates_of_another_layout_are_read(layout, form):
+    days = pd.date_range("2023-01-03", periods=60, freq="11D")
+    learned = TableEncoder().fit(pd.DataFrame({"visit": days.strftime("%Y-%m-%d")}))
+    expected = learned.encode(pd.DataFrame({"visit": days.strftime("%Y-%m-%d")}))[0]
+    cells = list(days.strftime(layout))
+    rows, remarks, _ = learned.encode(pd.DataFrame({"visit": [*cells, "soon"]}))
+    np.testing.assert_array_equal(rows[:-1], expected)
+    assert remarks[-1] == f"read with {form}, unlike in training: visit"
+    again = TableEncoder().fit(pd.DataFrame({"visit": cells}))
+    np.testing.assert_array_equal(again.encode(pd.DataFrame({"visit": cells}))[0], expected)
+
+
+def test_days_that_may_be_months_are_not_guessed():
+    days = pd.date_range("2023-01-03", periods=60, freq="11D")
+    learned = TableEncoder().fit(pd.DataFrame({"visit": days.strftime("%Y-%m-%d")}))
+    _, remarks, _ = learned.encode(pd.DataFrame({"visit": ["03/04/2024", "05/06/2024"]}))
+    assert "visit: 2 cells are no dates" in remarks[0]

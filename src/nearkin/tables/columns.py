@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from operator import itemgetter
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import issparse
@@ -38,10 +38,12 @@ from .cells import (
 )
 from .gaps import LEAST_ROWS
 from .numbers import (
+    DECIMAL_MARKS,
     DURATION,
     EITHER,
     EPOCH,
     FEWEST_NUMBERS,
+    MARK_NAMES,
     PLAIN,
     QUANTITIES,
     QUANTITY,
@@ -334,6 +336,12 @@ class ReadColumn(Column):
         """Return the word of a cell that may have an indicator."""
         return "" if is_read else value
 
+    def in_form_of(self, given: Given) -> tuple[Self, str] | None:
+        """Return the column with the form in which new cells are written, and what this is; None if
+        it is the one that was learned, or unknown.
+        """
+        raise NotImplementedError
+
     def _read(self, values: list[str]) -> np.ndarray:
         """Return what each text is read as, shape (n,) or (n, q), not finite if that fails."""
         raise NotImplementedError
@@ -454,6 +462,13 @@ class NumberColumn(ReadColumn):
         if not isinstance(given, Text) or self.decimal == EITHER:
             return False
         return have_other_mark(given.values, given.counts, self.form, self.decimal, self.unit)
+
+    def in_form_of(self, given: Given) -> tuple[Self, str] | None:
+        """Return the column with the decimal mark of new cells."""
+        if not self.misses_mark_of(given):
+            return None
+        mark = DECIMAL_MARKS[self.decimal]
+        return replace(self, decimal=mark), f"decimal {MARK_NAMES[mark]}"
 
     def _read(self, values: list[str]) -> np.ndarray:
         return read_numbers(values, self.form, self.decimal, self.unit)
@@ -626,6 +641,27 @@ class DateColumn(ReadColumn):
     def holds(self) -> str:
         """Return e.g. "dates (year first)"."""
         return f"dates ({self.layout})" if self.layout.endswith("first") else "dates"
+
+    def in_form_of(self, given: Given) -> tuple[Self, str] | None:
+        """Return the column with the layout that reads most of new cells.
+
+        Slashes between numbers that may be days as well as months are read in no other layout.
+        """
+        if not isinstance(given, Text) or not self.may_miss:
+            return None
+        values = list(given.values)
+        n_rows = {
+            layout: given.counts[np.isfinite(read_days(values, layout)[:, 0])].sum()
+            for layout in DATES
+        }
+        layout = max(n_rows, key=n_rows.__getitem__)
+        either = n_rows[DAY_FIRST] == n_rows[MONTH_FIRST] == n_rows[layout]
+        if n_rows[layout] <= max(n_rows[self.layout], given.counts.sum() / 2):
+            return None
+        if either and any("/" in value for value in values):
+            return None
+        column = replace(self, layout=layout)
+        return column, column.holds
 
     def _read(self, values: list[str]) -> np.ndarray:
         """Return the days in UTC and in local time."""

@@ -26,7 +26,7 @@ from .columns import (
     learn_columns,
 )
 from .gaps import indicated_features, median_known
-from .numbers import DECIMAL_MARKS, MARK_NAMES
+from .numbers import DECIMAL_MARKS
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -349,7 +349,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         n_names = len(self._names)
         out = cells.in_place(plain[:n_plain], n_names + len(self.indicated_))
         unknown, new, start = list[str](), list[str](), n_plain
-        others = defaultdict[str, list[str]](list)  # columns with another decimal mark
+        others = defaultdict[str, list[str]](list)  # columns in another form, by this form
         for column, values in zip(self.columns_[n_plain:], given, strict=True):
             stop = start + len(column.names)
             own = out[:, start:stop]
@@ -357,17 +357,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             column = self._by_mark_of(cells, column)
             written = column.write(own, values)
             is_odd = len(written.unread) > 0 and not strict
-            if is_odd and isinstance(column, NumberColumn) and column.misses_mark_of(values):
-                column = replace(column, decimal=DECIMAL_MARKS[column.decimal])
+            if is_odd and isinstance(column, ReadColumn) and (other := column.in_form_of(values)):
+                column, form = other
                 own[:] = 0
                 written = column.write(own, values)
-                others[column.decimal].append(shortened(column.name))
+                others[form].append(shortened(column.name))
             if len(written.unread):
                 faults.append(self._unread(cells, column, values, written.unread, strict))
             unknown += [written.unknown] * bool(written.unknown)
             new += [shortened(column.name)] * written.all_new
-        for mark, names in others.items():
-            faults += note(f"read with decimal {MARK_NAMES[mark]}, unlike in training", names)
+        for form, names in others.items():
+            faults += note(f"read with {form}, unlike in training", names)
         for block in row_blocks(*out.shape) if self.missing == "impute" else []:
             features = out[block, :n_names]
             missing = np.isnan(features)
