@@ -91,7 +91,7 @@ class TDLClassifier(CallbackSupportMixin, ClassifierMixin, SparseRowsMixin, Base
     If `tdl` is given, labelled rows take their coordinates from `TDL.voting_embedding_`. If a graph
     is given (`fit(..., affinity=W)`), the features are not tried. The default was chosen on some of
     the data sets of `benchmarks/studies/few_labels.py`, which compares it with scikit-learn's
-    LabelSpreading and 3-NN on others.
+    LabelSpreading, 3-NN and 1-NN on others.
 
     Cost: mostly that of the coordinates of `TDL`: up to about 2,000 rows by LAPACK, O(n^3), for
     more by Lanczos, O(n (k + m)) per step. The votes of l labelled rows in m dimensions cost O(n l
