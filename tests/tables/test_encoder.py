@@ -582,3 +582,9 @@ def test_a_long_value_that_is_new_is_shortened_once():
     _, _, (said, _) = encoder.encode(new)
     assert said.count("...") == 1
     assert said.endswith("report' and 1 more in kind (2 rows)")
+
+
+def test_a_value_in_another_case_is_named_beside_the_learned_one():
+    encoder = TableEncoder().fit(pd.DataFrame({"sex": ["MALE", "FEMALE"] * 10, "x": range(20)}))
+    _, _, remarks = encoder.encode(pd.DataFrame({"sex": ["male", "other"], "x": [1, 2]}))
+    assert remarks[0].endswith(": 'male' (learned as 'MALE'), 'other' in sex (2 rows)")

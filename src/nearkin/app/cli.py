@@ -818,11 +818,12 @@ def _unfit(options: argparse.Namespace) -> str | None:
         if given:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
             return f"{names}: not available with --dask. {reason}"
-    if "model" in options and is_absent(options.model):
-        return (
-            f"{options.model} cannot be read: no such file; give one saved by nearkin compare, "
-            "adapt or migrate."
-        )
+    for name in ("model", "adapter"):
+        if name in options and is_absent(saved := getattr(options, name)):
+            return (
+                f"{saved} cannot be read: no such file; give one saved by nearkin compare, adapt "
+                "or migrate."
+            )
     for name in ("index", "pairs", "queries", "relevance", "old", "new"):
         paths: Any = getattr(options, name, None) or STANDARD_INPUT
         for path in paths if isinstance(paths, list) else [paths]:

@@ -730,7 +730,13 @@ class CategoryColumn(Column):
             return Written()
         names = sorted(value for value, is_new in zip(text.values, new, strict=True) if is_new)
         n_rows = counted(int(text.counts[new].sum()), "row")
-        values = listed(list(map(shown, names)), 3, MAX_UNKNOWN)
+        folded = {value.casefold(): value for value in self.values}
+        close = [folded.get(name.casefold()) for name in names]
+        named = [
+            shown(name) + f" (learned as {shown(other)})" * (other is not None)
+            for name, other in zip(names, close, strict=True)
+        ]
+        values = listed(named, 3, MAX_UNKNOWN)
         return Written(f"{values} in {shortened(self.name)} ({n_rows})", bool(new.all()))
 
     def _write(self, out: np.ndarray, text: Text, places: np.ndarray) -> None:

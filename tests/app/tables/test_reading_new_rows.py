@@ -340,7 +340,10 @@ def test_values_that_were_never_seen_are_none_of_the_known_and_said(blocks, lear
     expected = learned.X.copy()
     expected[(INTEGERS % 6 == 0) | (INTEGERS == 23), 3:] = 0
     np.testing.assert_array_equal(X, expected)
-    assert notes[-1] == "values not seen in training: 'Amber', 'pink' in colour (5 rows)"
+    assert (
+        notes[-1]
+        == "values not seen in training: 'Amber' (learned as 'amber'), 'pink' in colour (5 rows)"
+    )
 
 
 def test_many_values_that_were_never_seen_are_cut(learned):
