@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nearkin._messages import counted, note, shortened, shown
+from nearkin._messages import counted, in_line, note, shortened, shown
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,10 @@ def test_long_names_keep_their_ends():
     assert names[1] == "Which of these side dishes ...er? - Carrots"
     assert shortened("of forty letters and not a single one more"[:40]).endswith("one mo")
     assert shown("x" * 100) == f"'{'x' * 39}...{'x' * 19}'"
+
+
+def test_line_breaks_in_names_become_a_blank():
+    """Headers of spreadsheets have them."""
+    assert shortened("Culmen Length\n  (mm)") == "Culmen Length (mm)"
+    assert note("Body\r\nMass", ["Date\tEgg", "a\u2028b"]) == ["Body Mass: Date Egg, a b"]
+    assert in_line("  indented\n, \x1b") == "  indented , \x1b"

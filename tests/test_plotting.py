@@ -1,4 +1,5 @@
 import io
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -541,6 +542,15 @@ class TestNumbers:
         assert [other.get_ylabel() for other in ax.figure.axes] == ["dimension 2", "target"]
         assert ax.get_legend() is None
 
+    @pytest.mark.parametrize("dimension", [1, 2])
+    def test_the_scale_has_the_name_of_the_numbers(self, ax, dimension):
+        Z = np.random.default_rng(0).normal(size=(30, dimension))
+        options = {"task": "regression", "target": "$mass{\n (g)"}
+        EmbeddingDisplay(Z, Z[:, 0], 0.5, Vote(5), "map", **options).plot(ax=ax)
+        assert ax.figure.axes[-1].get_ylabel() == "$mass{ (g)"
+        assert (ax.get_ylabel() == "$mass{ (g)") == (dimension == 1)
+        ax.figure.savefig(io.BytesIO())
+
     def test_every_colour_of_the_scale_is_brighter_than_the_one_before(self):
         red, green, blue = matplotlib.colormaps[SEQUENTIAL](np.linspace(0, 1, 50))[:, :3].T
         assert (np.diff(0.2126 * red + 0.7152 * green + 0.0722 * blue) > 0).all()
@@ -631,7 +641,7 @@ class TestRanking:
 
     @pytest.mark.long
     def test_the_vote_is_named_where_it_was_given(self, ax):
-        bars = "bars: 95 % interval of the difference from the raw features"
+        bars = "bars: 95% interval of the difference from the raw features"
         self.display(ax)
         assert ax.get_xlabel() == f"held-out rows right (%)\n{bars}"
         ax.clear()
@@ -648,9 +658,27 @@ class TestRanking:
         )
         assert line.get_ydata()[0] == len(comparison.results) - 0.5
         (text,) = ax.texts
-        assert text.get_text() == f" ← {100 * far.score.mean():.3g}"
+        assert text.get_text() == f" ← {100 * far.score.mean():.1f}"
         assert text.get_position() == (ax.get_xlim()[0], len(comparison.results) + 1)
         assert self.points(ax)[-1] == ("o", pytest.approx(100 * linear.score.mean()))
+
+    def test_an_arrow_shows_where_the_edge_cuts_the_bar_of_a_reference(self, ax):
+        comparison = self.display(ax, references=default_references()[:2]).comparison
+        assert not [line for line in ax.lines if line.get_marker() in "<>"]
+        wide = replace(comparison["logistic regression"], interval=(-0.9, 0.1))
+        ax.clear()
+        RankingDisplay(replace(comparison, references=[wide])).plot(ax=ax)
+        (arrow,) = [line for line in ax.lines if line.get_marker() in "<>"]
+        assert arrow.get_marker() == "<"
+        assert arrow.get_xdata() == [ax.get_xlim()[0]]
+
+    def test_the_mean_at_the_edge_is_written_as_elsewhere(self, ax):
+        X, _ = wine()
+        pca = Method("PCA", PCA(2), nested=False)
+        options = {"task": "regression", "methods": [pca]}
+        constant = self.display(ax, X[:, :12], X[:, 12], **options).comparison.constant
+        (text,) = ax.texts
+        assert text.get_text() == f" ← {constant.score.mean():z.3f}".replace("-", "\u2212")
 
     @pytest.mark.parametrize("split", [{}, {"n_splits": None, "n_repeats": None}])
     def test_bars_are_the_intervals_of_the_verdicts(self, ax, monkeypatch, split):

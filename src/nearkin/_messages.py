@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -17,7 +18,7 @@ FEW, EXAMPLES = 5, 3  # items of a remark: a few are all named, of more only exa
 def note(what: str, items: list[str]) -> list[str]:
     """Return a list that holds a remark of one line on the items, or on none an empty list."""
     most, room = FEW if len(items) <= FEW else EXAMPLES, MAX_REMARK - len(what)
-    return [f"{what}: {listed(items, most, max(room, MAX_NAME))}"] if items else []
+    return [in_line(f"{what}: {listed(items, most, max(room, MAX_NAME))}")] if items else []
 
 
 def quoted(names: Iterable[Any], most: int = 10) -> str:
@@ -56,11 +57,17 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
+def in_line(text: str) -> str:
+    """Return the text in a line: one blank for line breaks and blanks, but those that indent it."""
+    return re.sub(r"(?<=\S)[ \t-\r\u2028\u2029]+", " ", text)
+
+
 def shortened(text: str, most: int = MAX_IN_REMARK) -> str:
-    """Return the text, of more than `most` characters the beginning and the end.
+    """Return the text in a line, of more than `most` characters the beginning and the end.
 
     Names that begin alike, such as the answers to one question, differ at the end.
     """
+    text = in_line(text)
     if len(text) <= most:
         return text
     n_last = most // 3

@@ -392,7 +392,8 @@ class RankingDisplay(Display):
 
     Each bar is the 95 % interval of the paired difference, laid from the score of the raw features
     (the dashed line). The automatic choice is a diamond. Predictors of other kinds are below a
-    dividing line; if the mean of one is far off, it is written at the edge.
+    dividing line; if the mean of one is far off, it is written at the edge, and an arrow is where
+    the edge cuts a bar.
     """
 
     comparison: Comparison
@@ -408,6 +409,7 @@ class RankingDisplay(Display):
         rows = found.ranking()
         raw = next(row.score.mean() for row in rows if row.kind == "baseline")
         best = (-np.inf, factor) if found.score.sign > 0 else (0, np.inf)  # the possible scores
+        form = ".1f" if factor == 100 else ".3g" if found.score.name == "mae" else ".3f"
         for position, row in enumerate(rows):
             mean, ends = factor * row.score.mean(), factor * (raw + np.array(row.interval))
             color = ground.readable(STATUS_COLORS[row.status], DOT_CONTRAST)
@@ -419,21 +421,24 @@ class RankingDisplay(Display):
                 ax.axhline(position - 0.5, color=GREY, linewidth=0.6)
             low, high = ax.get_xlim()
             if row.kind == "reference" and not low <= mean <= high:
+                number = f"{mean:z{form}}".replace("-", "\u2212")
                 edge, text, side = (
-                    (low, f" ← {mean:.3g}", "left")
-                    if mean < low
-                    else (high, f"{mean:.3g} → ", "right")
+                    (low, f" ← {number}", "left") if mean < low else (high, f"{number} → ", "right")
                 )
                 ax.text(edge, position, text, ha=side, va="center", color=color)
                 continue
-            ax.hlines(position, *np.clip(ends, *best), color, linewidth=6, alpha=0.4)
+            ends = np.clip(ends, *best)
+            ax.hlines(position, *ends, color, linewidth=6, alpha=0.4)
+            for edge, mark, is_cut in ((low, "<", ends[0] < low), (high, ">", ends[1] > high)):
+                if is_cut and row.kind == "reference":
+                    ax.plot(edge, position, mark, color=color, clip_on=False)
             ax.plot(mean, position, "D" if row.kind == "choice" else "o", color=color)
         ax.axvline(factor * raw, color=ground.ink, linewidth=0.8, linestyle="--", zorder=0)
         names = [f"{short_label(row.name)}, {row.status}" for row in rows]
         ax.set_yticks(range(len(rows)), names, parse_math=False)
         ax.set_ylim(len(rows) - 0.5, -0.5)
         vote = "" if found.n_neighbors is None else f", {found.n_neighbors}-NN"
-        bars = "bars: 95 % interval of the difference from the raw features"
+        bars = "bars: 95% interval of the difference from the raw features"
         ax.set_xlabel(f"{label}{vote}\n{bars}", loc="right")
         ax.set_title(f"{title} on held-out rows (dashed: raw features)", loc="right")
 
@@ -613,6 +618,8 @@ class EmbeddingDisplay(Display):
         The score in all dimensions of the space that the plane shows, for a second title line.
     full_dimension : int, default=None
         The number of these dimensions.
+    target : str, default="target"
+        Name of the numbers, for their scale.
 
     Attributes
     ----------
@@ -632,6 +639,7 @@ class EmbeddingDisplay(Display):
     wrong: np.ndarray | None = None
     full_score: float | None = None
     full_dimension: int | None = None
+    target: str = "target"
     estimator_: Any = field(default=None, init=False)
 
     @classmethod
@@ -777,8 +785,9 @@ class EmbeddingDisplay(Display):
             self._draw_unlabelled(ax)
         if self.wrong is not None:
             self._draw_rings(ax)
-        other_axis = "class" if self._has_classes else "target"
-        ax.set(xlabel="dimension 1", ylabel="dimension 2" if self._is_plane else other_axis)
+        other_axis = "class" if self._has_classes else short_label(self.target)
+        ax.set_xlabel("dimension 1")
+        ax.set_ylabel("dimension 2" if self._is_plane else other_axis, parse_math=False)
         ax.set(xticks=[], yticks=[] if self._is_plane or self._has_classes else ax.get_yticks())
         self._write_title(ax)
         self._draw_legend(ax)
@@ -835,7 +844,9 @@ class EmbeddingDisplay(Display):
         if len(self.labels) <= N_VECTORS:
             style |= {"linewidths": 0.4, "edgecolors": outline, "alpha": 1}
         self._scale = ax.scatter(*self._points.T, c=self.labels, cmap=SEQUENTIAL, **style)
-        ax.figure.colorbar(self._scale, ax=ax, label="target").solids.set_alpha(1)
+        bar = ax.figure.colorbar(self._scale, ax=ax)
+        bar.set_label(short_label(self.target), parse_math=False)
+        bar.solids.set_alpha(1)
 
     def _draw_unlabelled(self, ax: Any) -> None:
         points = self._in_picture(np.asarray(self.unlabelled), self._place_without_label)

@@ -113,6 +113,27 @@ def test_figures_of_the_page_are_those_of_the_document(look, browser, documents,
 
 
 @needs_chromium
+def test_line_breaks_and_words_of_names(look, browser, documents, tmp_path):
+    """A line break in a name is a blank, and no word is broken where there is room."""
+    document = documents["check"] | {"expected": 0.2, "notes": ["ignored: a\nb, worse by -2.4"]}
+    near = [{"row": 1234, "label": "Resignation"}] * 5
+    names = {"label": "Resignation", "predicted": "by\r\nLetter", "neighbors": near}
+    document["rows"] = [row | names | {"name": str(row["row"])} for row in document["rows"]]
+    write_page(tmp_path / "page.html", document)
+    look(tmp_path / "page.html", 1280)
+    assert "\ufffd" not in browser.evaluate("document.querySelector('.rows').textContent")
+    assert "ignored: a b, worse by \u22122.4" in browser.evaluate("document.body.textContent")
+    heading, *_ = browser.evaluate("[...document.querySelectorAll('h2')].map(h => h.textContent)")
+    assert heading == "The least certain labels"
+    cells = "[...document.querySelector('.rows tbody tr').cells].slice(1, 3)"
+    texts = browser.evaluate(f"{cells}.map(cell => cell.textContent)")
+    assert texts == ["Resignation", "by Letter"]
+    lines = "range.selectNodeContents(cell), range.getClientRects().length"
+    of_cells = browser.evaluate(f"(range => {cells}.map(cell => ({lines})))(new Range())")
+    assert of_cells[0] == 1
+
+
+@needs_chromium
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False)])
 def test_rows_and_vectors_in_a_browser(look, browser, documents, name, width, dark, tmp_path):

@@ -336,7 +336,10 @@ def check(add: Add) -> None:
     _add_missing(add)
     add_reading(add)
     _add_strict(add)
-    rows = "how many rows are printed (default: 10, or none if no label is probably wrong)"
+    rows = (
+        "how many rows are printed (default: 10, or up to 20 that stand out, or none if no label "
+        "is probably wrong)"
+    )
     add("--rows", rows, "N", type=at_least(1))
     add("--report", "write a page (.html) that needs no network", "FILE")
     add("--json", "write all results (.json)", "FILE")

@@ -162,6 +162,7 @@ def draw_rows(model: Model, X: Any, path: Path) -> list[str]:
         model.vote,
         f"t-NCA of {model.method}",
         model.task,
+        target=model.target,
     )
     title = f"transform: {model.method}, learned from {model.table}"
     return draw_displays(title, [display], path)

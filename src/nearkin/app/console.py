@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from .._messages import in_line
 from .endings import printable
 
 SECONDS_A_LINE = 10.0  # between lines of progress, if no bar can be drawn
@@ -37,7 +38,7 @@ def opened_console(*, stderr: bool = False) -> Console:
 def say(text: str, style: str = "", *, stderr: bool = False) -> None:
     """Print a line, wrapped between words on a terminal only."""
     console = opened_console(stderr=stderr)
-    console.print(Text(printable(text), style=style), soft_wrap=not console.is_terminal)
+    console.print(Text(printable(in_line(text)), style=style), soft_wrap=not console.is_terminal)
 
 
 def print_grid(lines: Sequence[dict[str, str]], spared: Sequence[str]) -> None:
@@ -46,7 +47,7 @@ def print_grid(lines: Sequence[dict[str, str]], spared: Sequence[str]) -> None:
     A narrow terminal omits the `spared` columns.
     """
     console, grid = opened_console(), Grid(box=FRAME, show_edge=False, padding=0)
-    lines = [{name: printable(cell) for name, cell in line.items()} for line in lines]
+    lines = [{name: printable(in_line(cell)) for name, cell in line.items()} for line in lines]
     widths = {name: max(len(name), *(len(line[name]) for line in lines)) for name in lines[0]}
     for name in spared:
         if sum(widths.values()) + len(widths) - 1 > console.width:

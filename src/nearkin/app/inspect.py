@@ -11,7 +11,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from .._memory import human_bytes
-from .._messages import counted, listed
+from .._messages import counted, in_line, listed
 from ..plotting import LEAST_EFFECT
 from .console import opened_console, say
 from .endings import printable
@@ -104,7 +104,7 @@ def describe(model: Model, path: Path) -> None:
             grid.add_row("", "", f"... {n_hidden:,} more")
         if place < FEW or place >= FEW + n_hidden:
             bar = "█" * round(20 * stretch[feature] / full)
-            name = Text(printable(names[feature]), overflow="fold")
+            name = Text(printable(in_line(names[feature])), overflow="fold")
             grid.add_row(f"{stretch[feature]:.2f}", bar, name)
     opened_console().print(grid)
 

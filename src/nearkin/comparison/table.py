@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 from sklearn.ensemble import RandomForestClassifier
 
 from .._labels import known_labels
-from .._messages import listed
+from .._messages import in_line, listed
 from .._validation import (
     as_rows,
     check_consistent_length,
@@ -86,7 +86,7 @@ class Suspects:
         form = "{} ({:.1%} of the rows)" if task == CLASSIFICATION.name else "{} (R² {:.4f})"
         names = listed([form.format(*found) for found in self.suspicious])
         verb = "predicts" if len(self.suspicious) == 1 else "each predict"
-        return f"{names} {verb} {target} alone"
+        return f"{names} {verb} {in_line(target)} alone"
 
     @classmethod
     def of_numbers(

@@ -243,6 +243,7 @@ def test_targets_that_are_no_classes(tmp_path, y, message):
 def test_the_target_is_asked_for_and_looked_for(tmp_path):
     opened = open_folder(written(tmp_path, frame(5)))
     assert find_name(opened.path, opened.names, "kind ", "--target") == "kind"
+    assert find_name(opened.path, ["x", "of\n kind"], "of kind", "--target") == "of\n kind"
     with pytest.raises(TableError, match="name the column of classes or numbers with --target"):
         find_name(opened.path, opened.names, None, "--target")
     with pytest.raises(TableError, match="did you mean 'kind'"):

@@ -4,6 +4,7 @@ as a page.
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 
 from nearkin.app.cli import main
+from nearkin.tables import label_issues
 from tests.app.sample_document import document_in
 
 N, FLIPPED = 90, [4, 17, 33, 48, 62]
@@ -207,3 +209,33 @@ def test_where_classes_overlap_the_headline_is_an_upper_bound(here, capsys):
     text = re.sub(r"\s+", " ", capsys.readouterr().out)
     assert re.search(r"At most about \d+ of 160 labels are wrong, and probably far fewer, as", text)
     assert "are probably wrong" not in text
+
+
+def test_line_breaks_in_names_are_not_printed(here, capsys, frame):
+    """The names that are printed are understood, too."""
+    names = {"height": "height\n(cm)", "plot": "plot\nof land", "kind": "kind\r\nof grain"}
+    broken = frame.rename(columns=names)
+    broken["kind\r\nof grain"] = frame["kind"].replace("rye", "winter\n rye")
+    broken.to_parquet("broken.parquet")
+    options = ["--target", "kind of grain", "--json", "broken.json"]
+    assert main(["check", "broken.parquet", *options]) == 0
+    out = capsys.readouterr().out
+    assert re.search("ignored.*: plot of land\n", out)
+    assert "features but not in kind of grain: 2 rows in 1 group: 8 (winter rye) and 90" in out
+    assert re.search(r"Far from all others .* height \(cm\)\)\n", out)
+    assert len(grid(out)) == 10
+    found = json.loads((here / "broken.json").read_text())
+    assert found["table"]["target"] == "kind\r\nof grain"
+
+
+def test_rows_that_stand_out_are_printed(here, capsys, monkeypatch):
+    def issues(*args, **options):
+        found = label_issues(*args, **options)
+        of_rows = np.where(np.arange(len(found.rows)) < 12, 0.95, 0.3)
+        return replace(found, probabilities=of_rows)
+
+    monkeypatch.setattr("nearkin.app.tables.check.label_issues", issues)
+    assert main(["check", "grain.csv", "--target", "kind"]) == 0
+    out = capsys.readouterr().out
+    assert "look at the first 12, which stand out." in out
+    assert len(grid(out)) == 12

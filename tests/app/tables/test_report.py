@@ -377,6 +377,35 @@ def test_the_values_below_a_panel_do_not_touch(look, browser, tmp_path, levels, 
 
 
 @needs_chromium
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_last_number_below_a_panel_does_not_touch_missing(look, browser, tmp_path, width):
+    document = sample()
+    curve = document["columns"]["curves"][0]
+    ends = np.linspace(-24, -23.5, 11)
+    edges = [np.linspace(-27, end, len(curve["edges"])).tolist() for end in ends]
+    document["columns"]["curves"] = [curve | {"edges": own} for own in edges]
+    look(written(document, tmp_path / "page.html"), width)
+    gaps = browser.evaluate(
+        "[...document.querySelectorAll('#panels svg')].map(panel => ["
+        "panel.querySelectorAll('.axis')[1].lastChild, panel.querySelector('.faint')])"
+        ".map(texts => texts.map(text => text.getBoundingClientRect()))"
+        ".map(([number, missing]) => missing.left - number.right)"
+    )
+    assert len(gaps) == len(edges)
+    assert min(gaps) > 3
+
+
+@needs_chromium
+def test_curves_are_drawn_if_one_is_a_line(look, browser, tmp_path):
+    document = sample()
+    for curve in document["curves"]:
+        for key in ("dimension", "mean", "low", "high"):
+            curve[key] = curve[key][:1]
+    look(written(document, tmp_path / "page.html"), 1280)
+    assert browser.evaluate("document.getElementById('curves')") is None
+
+
+@needs_chromium
 def test_a_regression_has_no_classes(browser, pages):
     browser.open(pages["real numbers"], width=1440)
     visible = (

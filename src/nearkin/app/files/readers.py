@@ -75,7 +75,7 @@ class BadCells:
 
 
 def find_name(path: Path, names: Sequence[str], given: str | None, option: str) -> str:
-    """Return the name of the column that was meant, ignoring spaces around it.
+    """Return the name of the column that was meant, whatever its spaces and line breaks.
 
     Numbers of vectors are not suggested.
     """
@@ -87,7 +87,7 @@ def find_name(path: Path, names: Sequence[str], given: str | None, option: str) 
     if given in names:
         return given
     for name in names:
-        if name.strip() == given.strip():
+        if name.split() == given.split():
             return name
     close = similar(given, offered)
     hint = f" (did you mean {close}?)" if close else ""

@@ -11,9 +11,10 @@ const STATUS_SHAPE = {better: 2, worse: 4, unclear: 0, baseline: 1, reference: 3
 
 const $ = id => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg", HTML = "http://www.w3.org/1999/xhtml";
-// what is not seen, such as control characters and those that turn the direction of a text, becomes visible
-const UNSEEN = /[\p{C}\p{Zl}\p{Zp}]/gu;
-const clean = text => String(text).replace(UNSEEN, "\ufffd");
+// line breaks and runs of blanks become one blank; what else is not seen, such as control characters and those that turn the
+// direction of a text, becomes visible
+const BLANKS = /[ \t-\r\u2028\u2029]+/g, UNSEEN = /\p{C}/gu;
+const clean = text => String(text).replace(BLANKS, " ").replace(UNSEEN, "\ufffd");
 const missing = value => value === null || value === undefined;
 const nodes = children => children.flat().filter(child => !missing(child)).map(c => c instanceof Node ? c : clean(c));
 
@@ -36,7 +37,7 @@ const plot = (id, ...more) => html("div", {id, class: ["chart", ...more].join(" 
 const section = (title, ...children) => $("main").append(html("section", {}, html("h2", {}, title), ...children));
 const pair = figures => html("div", {class: figures.length > 1 ? "pair two" : "pair"}, figures.map(([title, ...children]) =>
   html("figure", {}, html("figcaption", {}, title), children)));
-const listOf = lines => html("ul", {class: "aside"}, lines.map(line => html("li", {}, line)));
+const listOf = lines => html("ul", {class: "aside"}, lines.map(line => html("li", {}, minus(line))));
 
 /** Return a table; a column is its heading, its cell of a row, and its class. */
 const grid = (rows, columns, kind = () => null) => html("div", {class: "wide"}, html("table", {class: "rows"},
@@ -70,7 +71,7 @@ const plain = (value, by = score) => {
 const figure = value => plain(value) + (missing(value) ? "" : score.unit);
 const points = score?.unit === "%" ? " points" : "";
 // Figures of the ranking are written by the command, so that they are the same there and here.
-const minus = text => text.replace("-", "−");
+const minus = text => text.replace(/(^|[\s[])-(?=\d)/g, "$1−"); // of numbers, in a sentence, too
 const scoreOf = row => minus(row.written.score);
 const differenceOf = row => minus(row.written.difference);
 const interval = row => missing(row.low) || missing(row.high) ? ""
@@ -310,7 +311,7 @@ function writeMethods() {
   const kept = ranking.filter(row => row.summary || row.choices.length);
   section("The methods", html("dl", {id: "methods"}, kept.map(row =>
     html("div", {}, html("dt", {}, row.name), html("dd", {}, row.summary + chosen(row))))));
-  section("To quote", html("figure", {id: "quotable"}, html("blockquote", {id: "quote"}, data.quote),
+  section("To quote", html("figure", {id: "quotable"}, html("blockquote", {id: "quote"}, minus(data.quote)),
     html("button", {type: "button", id: "copy-quote"}, "Copy this sentence")));
   copyButton("copy-quote", "quote");
 }
@@ -508,8 +509,8 @@ function panelAxis(curve, left, right, askew) {
   const ends = extent(curve.edges), x = linear(ends, [left, right]), middle = (ends[0] + ends[1]) / 2;
   if (isDates(curve)) return {x, at: curve.edges, found: [...new Set([ends[0], middle, ends[1]])], text: day};
   const many = ticks(ends[0] === ends[1] ? around(ends, 1) : ends, 4);
-  const room = curve.missing ? 2 * LETTER : 0; // "missing" stands behind
-  const fits = value => value >= ends[0] && value <= ends[1] && x(value) + many.text(value).length * LETTER / 2 <= right + 8 - room;
+  const most = right + (curve.missing ? -3 * LETTER : 8); // "missing" stands behind
+  const fits = value => value >= ends[0] && value <= ends[1] && x(value) + many.text(value).length * LETTER / 2 <= most;
   return {x, at: curve.edges, found: many.found.filter(fits), text: many.text};
 }
 
@@ -681,7 +682,7 @@ function drawCurves() {
 }
 
 function startCurves() {
-  if (!curves.some(curve => curve !== raw)) return;
+  if (!curves.some(curve => curve !== raw && curve.dimension.length > 1)) return; // no line to draw
   const top = curve => [...curve.mean].sort(better)[0];
   const best = curves.filter(curve => curve !== raw).sort((a, b) => better(top(a), top(b)));
   const usual = choice.choices[0]?.params.method, chosen = best.filter(curve => curve.name === usual);
@@ -761,12 +762,13 @@ function startRows() {
   const drawn = rows.slice(0, Math.min(MOST_ROWS, Math.max(FEWEST_ROWS, first)));
   const named = list => list.flatMap((one, i) => [i ? ", " : "", `${number(one.row)} `, html("bdi", {}, one.label)]);
   const sure = row => 100 * Math.min(Math.max(row.probability, 0.01), 0.99); // never certain
-  section("Labels that are probably wrong", aside(`The first ${drawn.length} rows. Each is labelled by rows near it in a space `
+  section(first ? "Labels that are probably wrong" : "The least certain labels", aside(`The first ${drawn.length} rows. Each is labelled by rows near it in a space `
     + "that was learned without it. The probability assumes that labels were replaced at random, as often as among the rows with the "
     + "surest votes; expected is the number of wrong labels down to this row; beyond the expected number in all, rows are faint. "
     + "Rows are numbered as in the file, the first is 0."),
     grid(drawn.map((row, at) => ({...row, at})), [
-      ["row", row => [number(row.row), row.name === String(row.row) ? null : html("small", {}, ` ${row.name}`)], "named"],
+      ["row", row => [number(row.row), row.name === String(row.row) ? null : html("small", {}, ` ${row.name}`)],
+        drawn.some(row => row.name !== String(row.row)) ? "named" : null],
       [target, row => row.label], ["probably", row => row.predicted],
       ["wrong", row => `${fixed(sure(row), 0)}%`, "number"],
       ["", row => html("span", {class: "track"}, html("span", {style: `width:${fixed(100 * row.probability, 0)}%`})), "minor"],
@@ -800,7 +802,7 @@ function startVectors() {
   const {vectors, part, queries, taken, recommended} = data, raw = vectors[0], parts = Object.keys(queries);
   const kinds = [...new Set(vectors.map(one => one.kind))], paint = i => /^(raw|centred)$/.test(kinds[i]) ? "ink" : color(i);
   const says = taken === recommended ? "recommended" : "taken", known = one => one !== raw && !missing(one.by_part[part].low);
-  section("Quality and size", aside("Up and to the left is better. Dashed: the raw vectors. A bar is the 95% interval of the "
+  section("Quality and size", aside("Up and to the left is better. Dashed: the raw vectors. A bar is the 95 % interval of the "
     + "difference from them, laid from their score: where it crosses the dashed line, no difference is shown. The ring marks the "
     + `vectors that are ${says}: ${taken}.`),
     html("div", {class: "key"}, kinds.map((kind, i) => html("span", {}, icon(i, paint(i), true), kind))),
@@ -813,7 +815,7 @@ function startVectors() {
     const series = kinds.map((kind, i) => {
       const some = vectors.filter(one => one.kind === kind).sort((a, b) => a.bytes - b.bytes), bars = some.every(known);
       const [low, high] = ["low", "high"].map(end => some.map(one => from(one.by_part[of][end]))), ends = bars && {bars, low, high};
-      const lines = i => [some[i].name, `${SHORT[score]} ${fixed(at(some[i]), 1)}%, ${counted(some[i].bytes, "byte")}`,
+      const lines = i => [some[i].name, `${SHORT[score]} ${fixed(at(some[i]), 1)} %, ${counted(some[i].bytes, "byte")}`,
         some[i].status];
       return {kind: paint(i), sign: i, x: some.map(one => one.bytes), y: some.map(at), lines, ...ends,
         ringed: some.findIndex(one => one.name === taken)};
@@ -844,8 +846,8 @@ function startMatches() {
   const key = LINES.map(([, name, {kind, dashed}]) =>
     html("span", {}, iconOf(kind, svg("path", {class: dashed ? "dashed" : "curve", d: "M0 8H16"})), name));
   const band = iconOf("c0", svg("rect", {class: "band", y: 3, width: 16, height: 10}));
-  section("Which cosine is a match?", sentences.map(text => html("p", {}, text)),
-    html("div", {class: "key"}, key, html("span", {}, band, "precision with 95% confidence"),
+  section("Which cosine is a match?", sentences.map(text => html("p", {}, minus(text))),
+    html("div", {class: "key"}, key, html("span", {}, band, "precision with 95 % confidence"),
       html("span", {}, "vertical: the cosine that guarantees a precision")),
     pair(parts.map(({part, queries}, i) => [partOf(part, queries), plot(`matches-${i}`)])),
     grid(parts.flatMap(({part, promises}) => promises.map(one => ({...one, part}))), [
@@ -858,9 +860,9 @@ function startMatches() {
     const bound = all("bound").map(value => value > 0 ? value : null);
     const sure = all("right").map((value, i) => bound[i] && value);
     const series = LINES.map(([key, name, style]) => ({...style, x: curve.cosine, y: all(key),
-      lines: i => [`cosine at least ${fixed(curve.cosine[i], 4)}`, `${name} ${share(curve[key][i])}%`]}));
+      lines: i => [`cosine at least ${fixed(curve.cosine[i], 4)}`, `${name} ${share(curve[key][i])} %`]}));
     Object.assign(series[0], {low: bound, high: sure});
-    const rules = new Map(promises.filter(one => !none(one)).map(one => [one.cosine, `${fixed(100 * one.precision, 0)}%`]));
+    const rules = new Map(promises.filter(one => !none(one)).map(one => [one.cosine, `${fixed(100 * one.precision, 0)} %`]));
     drawLines(`matches-${place}`, partOf(part, queries), {series, axes: ["minimum cosine of a match", "%"], domain: [0, 102],
       rules: [...rules].map(([at, text]) => ({at, text}))});
   }));
@@ -870,7 +872,7 @@ function startMatches() {
 
 const drawAll = () => { hideTip(); for (const draw of drawings) draw(); };
 document.querySelector("h1").textContent = clean(document.querySelector("h1").textContent);
-const [answerLine, ...otherLines] = data.verdict ? data.verdict.split("\n") : data.sentences;
+const [answerLine, ...otherLines] = (data.verdict ? data.verdict.split("\n") : data.sentences).map(minus);
 fill("verdict", html("strong", {}, answerLine), otherLines.map(line => html("span", {}, line)));
 if (ranking.length) {
   writeHead();

@@ -22,6 +22,7 @@ from .reading import Table, read_table
 
 # on the console: rows if labels are probably wrong, groups of twins, far rows
 SHOWN_ROWS, SAID_TWINS, SAID_FAR = 10, 5, 3
+MOST_SHOWN = 20  # rows if so many stand out
 MOST_NEAREST = 3  # rows named on the console
 # A class is named as rare if at least so many labels are probably wrong, at least this share of
 # them are of this class, and at most this share of the rows are.
@@ -54,7 +55,10 @@ def check(options: argparse.Namespace) -> int:
             progress=partial(progress, "checked"),
         )
     found = {"seed": options.seed, "seconds": time.monotonic() - start} | found_in(table, issues)
-    n_shown = SHOWN_ROWS * (issues.n_issues > 0) if options.rows is None else options.rows
+    n_shown = options.rows
+    if n_shown is None:
+        stand_out = min(issues.n_sure, MOST_SHOWN) if issues.is_bound else 0
+        n_shown = max(SHOWN_ROWS, stand_out) if issues.n_issues else 0
     show(grid_of(found["rows"][:n_shown]), found["sentences"], ("nearest rows",))
     write_document(options, outputs, found)
     return outputs.code

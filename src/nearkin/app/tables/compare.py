@@ -210,6 +210,7 @@ def _draw(comparison: Comparison, table: Table, path: Path) -> list[str]:
                 comparison.score.name,
                 full_score=seen.full_score,
                 full_dimension=seen.full_dimension,
+                target=table.target,
             )
         )
     return draw_displays(f"compare {table.name}", displays, path)
