@@ -271,7 +271,8 @@ function writeHead() {
   document.querySelector("header").append(html("dl", {id: "keys"}, keys.filter(Boolean)), aside(
     `${choice.name}: method, dimension and number of neighbours are all chosen inside the training rows, `
     + (data.doubts.length ? "but the doubts above stand against expecting this figure of new rows."
-      : "so this is the figure that a saved model can promise.")));
+      : `so this is the figure that a saved model can promise${table.twins.share > MANY_TWINS
+        ? " for rows without a twin here: of a row with one, expect more" : ""}.`)));
 }
 
 function writeFacts() {
@@ -472,6 +473,7 @@ function writeTable() {
 
 // ---- What the columns do ----
 
+const MANY_TWINS = 0.05; // share of the rows from which the lead names them
 const LEAST_EFFECT = 0.1; // where no column moves the rows farther, bars and curves look like that
 const SHOWN_EFFECTS = 12, size = value => fixed(value, 2); // as `nearkin inspect` writes it
 
