@@ -15,6 +15,13 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.utils import get_tags
 
+#: Checks of scikit-learn that a method with neighbours cannot pass, with the reason.
+COPIES_ARE_NEIGHBORS = dict.fromkeys(
+    (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")),
+    "copies of a row are among its k nearest neighbours, and take the places of others: a row of "
+    "weight 2 has k distinct ones",
+)
+
 _TOL = 1e-6  # relative: for rounding errors, also after some steps of a descent
 _X, _y = make_classification(60, 8, n_informative=5, n_classes=3, random_state=0)
 _Q = np.linalg.qr(np.random.default_rng(0).normal(size=(100, 8)))[0]  # orthonormal columns
@@ -86,7 +93,8 @@ def check_embedding(estimator: Any, *, skip: tuple[str, ...] = ()) -> None:
 
     `embedding_checks` lists the checks.
 
-    Run scikit-learn's checks, too: `sklearn.utils.estimator_checks.check_estimator`.
+    Run scikit-learn's checks, too: `sklearn.utils.estimator_checks.check_estimator(estimator)`, for
+    a method with neighbours with `expected_failed_checks=COPIES_ARE_NEIGHBORS`.
 
     Parameters
     ----------

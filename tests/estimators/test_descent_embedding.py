@@ -7,7 +7,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
 from nearkin import NCA
-from nearkin.estimators.descent_embedding import UnitRows
+from nearkin.estimators.descent_embedding import DescentEmbedding, UnitRows
+from nearkin.estimators.validation import validate_labelled_rows
 from nearkin.objectives.nca import nca_objective
 from nearkin.objectives.stochastic import SameClass
 
@@ -83,3 +84,15 @@ class TestInits:
             nca = NCA(2, init=A, alpha=0.0, max_iter=1).fit(X, y)
         expected = nca_objective("expected_accuracy", A, X - X.mean(axis=0), SameClass(y))[0] / 20
         assert -nca.loss_curve_[0] == pytest.approx(expected, rel=1e-10)
+
+
+class Standing(DescentEmbedding):
+    """A method that states nothing of itself."""
+
+    def fit(self, X, y):
+        validate_labelled_rows(self, X, y)
+
+
+def test_labels_are_required_unless_a_method_says_otherwise():
+    with pytest.raises(ValueError, match="Standing estimator requires y to be passed"):
+        Standing().fit(np.eye(3), None)

@@ -52,7 +52,12 @@ from nearkin import (
 from nearkin.comparison import Method, compare
 from nearkin.estimators.base import LinearEmbedding, SpectralEmbedding
 from nearkin.spectral import generalized_eigh, unit_within_scatter
-from nearkin.testing import assert_same_subspace, check_embedding, embedding_checks
+from nearkin.testing import (
+    COPIES_ARE_NEIGHBORS,
+    assert_same_subspace,
+    check_embedding,
+    embedding_checks,
+)
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning"),
@@ -88,17 +93,12 @@ PARTLY_LABELLED = (
 )
 MINUS_1 = {"check_classifiers_classes": "trains on labels -1 and 1, and -1 is no label here"}
 COPIES = dict.fromkeys(
-    (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")),
+    COPIES_ARE_NEIGHBORS,
     "copies of a row are in different inner folds, and vote for each other: a row of weight 2 does "
     "neither (scikit-learn makes this exception for its forests, too)",
 )
 VOTES = dict.fromkeys(
     COPIES, "copies of a row are neighbours of each other: a row of weight 2 is none of its own"
-)
-NEIGHBORS = dict.fromkeys(
-    COPIES,
-    "copies of a row are among its k nearest neighbours, and take the places of others: a row of "
-    "weight 2 has k distinct ones",
 )
 NO_PAIR = dict.fromkeys(COPIES, "copies of a row are a pair of one class; a row alone is none")
 OF_PAIRS = dict.fromkeys(
@@ -122,7 +122,7 @@ EXPECTED_FAILURES = dict.fromkeys(PARTLY_LABELLED, MINUS_1) | dict.fromkeys(
     (NCAClassifier, NCARegressor), COPIES
 )
 EXPECTED_FAILURES |= dict.fromkeys(
-    (DMLMJ, DNE, ITML, LDE, LFDA, LMNN, LPP, MFA, NMMP, SDA), NEIGHBORS
+    (DMLMJ, DNE, ITML, LDE, LFDA, LMNN, LPP, MFA, NMMP, SDA), COPIES_ARE_NEIGHBORS
 )
 EXPECTED_FAILURES |= dict.fromkeys((GMML, RCA), NO_PAIR)
 EXPECTED_FAILURES |= dict.fromkeys((MLKR, NCA, nearkin.PairNCA), VOTES)

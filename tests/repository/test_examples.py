@@ -2,11 +2,15 @@
 built.
 """
 
+import importlib
 import runpy
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.utils.estimator_checks import check_estimator
+
+from nearkin.testing import COPIES_ARE_NEIGHBORS, embedding_checks
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 pytestmark = [
@@ -97,3 +101,21 @@ def test_random_labels_show_in_held_out_rows_only():
     assert on_training > 0.6
     assert abs(on_held_out - 1 / 3) < 0.08
     assert min(accuracies["True labels"]) > 0.9
+
+
+@pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_methods_of_ones_own_pass_all_checks(monkeypatch):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    monkeypatch.syspath_prepend(EXAMPLES / "production")
+    own = importlib.import_module("plot_own_method")  # a module, whose classes can be pickled
+    plt.close("all")
+    for model in (own.NonparametricDiscriminant(2), own.ClassMeanMetric(2)):
+        assert "singleton_class" in dict(embedding_checks(model))
+        with pytest.raises(ValueError, match="requires y to be passed"):
+            model.fit(own.X, None)
+    with pytest.raises(ValueError, match="n_neighbors must be at least 1"):
+        own.NonparametricDiscriminant(2, n_neighbors=0).fit(own.X, own.y)
+    assert own.NonparametricDiscriminant(2, n_neighbors="auto").fit(own.X, own.y).n_neighbors_ > 0
+    check_estimator(own.NonparametricDiscriminant(2), expected_failed_checks=COPIES_ARE_NEIGHBORS)
+    check_estimator(own.ClassMeanMetric(2))

@@ -192,6 +192,8 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
     and, where neighbours are searched, `search`), and `_solve`, which implements the paper's
     algorithm. It extends `_check_parameters` to check its own parameters. `fit` is final.
 
+    A method that does not need y sets `_needs_labels` to False.
+
     `_neighbor_counts` names the parameters that are a number of neighbours or "auto"; `_solve` gets
     each from `_number_of_neighbors`, and sets the attribute with a trailing underscore. "auto"
     takes the smallest k among 1, 3, 5, 7, 10 and 15 whose 1-NN accuracy in the learned space is

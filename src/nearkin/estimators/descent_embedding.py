@@ -300,11 +300,16 @@ def reporter(task: FitTask, rows: ScaledRows, dtype: Any) -> Callable[[np.ndarra
 
 
 class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
-    """A linear map that is found by descent. Abstract: a method defines `__init__` and `fit`."""
+    """A linear map that is found by descent. Abstract: a method defines `__init__` and `fit`.
+
+    A method that does not need y sets `_needs_labels` to False, and one whose init may already be
+    the minimum `_init_may_be_minimum` to True.
+    """
 
     n_components: int | None
     max_iter: Any
     warm_start = False
+    _needs_labels = True
     _init_may_be_minimum = False
 
     def _set_map(self, found: DescentResult, rows: ScaledRows, dtype: Any, task: Any) -> Self:

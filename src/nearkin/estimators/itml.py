@@ -161,7 +161,6 @@ class ITML(DescentEmbedding):
             "params": {"tol": 1e-3},  # held-out predictions are equally accurate: see `EARLY`
         }
     }
-    _needs_labels = True
     _init_may_be_minimum = True
 
     def __init__(

@@ -159,7 +159,6 @@ class LMNN(DescentEmbedding):
     """
 
     compared_as: ClassVar[dict] = {"LMNN": COMPARED | {"params": {"tol": 1e-3}}}  # see `EARLY`
-    _needs_labels = True
 
     def __init__(
         self,

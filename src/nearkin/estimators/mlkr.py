@@ -104,7 +104,6 @@ class MLKR(DescentEmbedding):
     """
 
     compared_as: ClassVar[dict] = {"MLKR": COMPARED | {"params": None, "regression": EARLY}}
-    _needs_labels = True
 
     def __init__(
         self,

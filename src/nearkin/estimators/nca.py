@@ -219,7 +219,6 @@ class NCA(DescentEmbedding):
         "NCA log": COMPARED | {"params": {"objective": "log_likelihood"} | EARLY},
     }
 
-    _needs_labels = True
     _sgd_state: SGDState | None = None
 
     def __init__(

@@ -131,6 +131,8 @@ class PairNCA(DescentEmbedding):
     True
     """
 
+    _needs_labels = False
+
     def __init__(
         self,
         n_components: int | None = None,
