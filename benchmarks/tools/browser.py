@@ -96,7 +96,7 @@ class Browser:
         self.resize(width, height)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._call("Emulation.setEmulatedMedia", features=[scheme])
-        self._page = Path(path).absolute().as_uri() + query
+        self._page = Path(path).resolve().as_uri() + query
         self.console.clear()
         self.requests.clear()
         self._call("Page.navigate", url=self._page)

@@ -9,6 +9,7 @@ pd = pytest.importorskip("pandas")
 
 from benchmarks.measure import FailedError, Kept, apart, command, timed  # noqa: E402
 from benchmarks.report import bold, mean_ranks, signed_rank_tests, table, verdicts  # noqa: E402
+from benchmarks.tools.browser import Browser, find_chromium  # noqa: E402
 
 
 def scores(n_sets=20):
@@ -87,3 +88,12 @@ def test_options_are_the_parameters_of_a_part(monkeypatch, capsys, tmp_path):
     with pytest.raises(SystemExit):
         command(first, second_part)
     assert "third: no such part" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed")
+def test_a_page_is_opened_by_a_path_that_goes_up(tmp_path):
+    (tmp_path / "page.html").write_text("<title>here</title>")
+    with Browser() as browser:
+        browser.open(tmp_path / "folder" / ".." / "page.html", width=800)
+        assert browser.evaluate("document.title") == "here"

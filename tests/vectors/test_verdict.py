@@ -9,6 +9,7 @@ from scipy.stats import ortho_group
 from nearkin._blocks import unit_rows
 from nearkin.statistics import paired_test_by_rows
 from nearkin.vectors import evaluate_migration, migration
+from nearkin.vectors.migration import Moments, Sample, Search, Setting
 
 SIDES = ("query", "document")
 
@@ -88,6 +89,27 @@ def test_what_is_scored_is_what_the_map_finds(side):
     assert found.scores["migration"]["recall@10"] == pytest.approx(share, abs=2e-3)
     right = (y[ranked] == y[queries][:, None]).mean()
     assert found.scores["migration"]["precision@10"] == pytest.approx(right, abs=2e-3)
+
+
+@pytest.mark.slow
+def test_the_curve_and_the_hidden_classes_are_of_the_setting_that_is_evaluated():
+    """The penalty of the sum of squares is that of all rows, whatever their number."""
+    old, new, y = related(n=480, seed=2)
+    found = evaluate_migration(old, new, labels=y)
+    sample = Sample(unit_rows(new), unit_rows(old), "query", y)
+    fit, documents, queries = sample.held_out(np.random.default_rng(0))
+
+    def precision(some):
+        alpha = found.map.alpha_ * len(fit) / len(some)
+        chosen = Setting(found.map.reverse_, alpha, found.map.label_weight_)
+        search = Search(documents, queries, 10)
+        return search.same_label(search.by_map(*Moments.of(some).solve(chosen))).mean(axis=1)
+
+    assert list(found.curve) == [60, 120, 240]
+    for n, score in found.curve.items():
+        assert score == pytest.approx(precision(fit.some(np.arange(n))).mean())
+    without, hidden = fit.without_classes(np.random.default_rng(0))
+    assert found.unseen.migration == pytest.approx(precision(without)[hidden[queries.codes]].mean())
 
 
 @pytest.mark.long

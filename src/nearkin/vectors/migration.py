@@ -420,6 +420,27 @@ class Migration(UnitEmbedding):
         self.reverse_, self.alpha_, self.label_weight_ = chosen
         return self
 
+    def same_setting(self, growth: float) -> Migration:
+        """Return an unfitted map with the chosen setting, for `growth` times as many rows.
+
+        Parameters
+        ----------
+        growth : float
+            The number of rows that the new map will learn from, divided by that of this fit. The
+            penalty lambda remains the same: `alpha` is divided by `growth`, as the scatter grows
+            with the rows.
+
+        Returns
+        -------
+        Migration
+        """
+        return Migration(
+            side=self.side,
+            reverse=self.reverse_,
+            alpha=self.alpha_ / growth,
+            label_weight=self.label_weight_,
+        )
+
     def _settings(self, n: int, *, has_labels: bool) -> list[Setting]:
         """Return the candidate settings for n rows."""
         values = []

@@ -85,11 +85,12 @@ class MigrationVerdict:
     interval : tuple of float
         The 95 % interval of `kept`; see `statistics.ratio_interval`.
     unseen : Unseen or None
-        Result of another map, learned without the labels of a quarter of the classes, for queries
-        of these classes; None unless the map uses labels and there are eight classes or more.
+        Result of another map, learned without the labels of a quarter of the classes but with the
+        same setting, for queries of these classes; None unless the map uses labels and there are
+        eight classes or more.
     curve : dict of int to float
         The deciding score by number of rows used for learning: a quarter, half, and all of the rows
-        that were not held out.
+        that were not held out; the setting is the same.
     growth : PairedTest
         Difference between the last two scores of the curve.
     map : Migration
@@ -153,7 +154,9 @@ def evaluate_migration(
     Half of the rows, but at most 4,000, are held out: a quarter of these are queries, the others
     the documents of an index. With judged queries, half of the rows are the documents. The map,
     including its setting, is learned from the remaining rows, so it is slightly worse than one
-    learned from all.
+    learned from all. The setting is chosen once, without the held-out items but with the labels of
+    all classes of the others: the maps of `curve` and `unseen` have it, too, and a map of all rows
+    should (`Migration.same_setting`).
 
     With r the reference's score, s the migration's and c that of chance, the share (s - c) / (r -
     c) is kept. With labels or judgements, the verdict is "migrate" if the lower end of its 95 %
@@ -245,11 +248,12 @@ def evaluate_migration(
             )
     judge = Judge(Search(documents, asked, N_NEIGHBORS), len(fit), score, known)
 
-    def learned(some: Sample) -> Migration:
-        model = Migration(side=side, random_state=random_state)
-        return model.fit(some.X, some.Y, labels=some.codes)
+    model = Migration(side=side, random_state=random_state).fit(fit.X, fit.Y, labels=fit.codes)
 
-    model = learned(fit)
+    def found_from(some: Sample) -> np.ndarray:
+        again = model.same_setting(len(some) / len(fit)).fit(some.X, some.Y, labels=some.codes)
+        return judge.scores(judge.by_map(again))[score]
+
     maps = {
         ROTATION: Migration(side=side, reverse=0, alpha=np.inf).fit(fit.X, fit.Y),
         LEAST_SQUARES: Migration(side=side, reverse=0, alpha=0).fit(fit.X, fit.Y),
@@ -270,17 +274,14 @@ def evaluate_migration(
         )
     against = judge.test(of_map, of_reference)
     smaller = [len(fit) // 4, len(fit) // 2]
-    of_smaller = [
-        judge.scores(judge.by_map(learned(fit.some(np.arange(n)))))[score] for n in smaller
-    ]
+    of_smaller = [found_from(fit.some(np.arange(n))) for n in smaller]
     curve = {n: float(values.mean()) for n, values in zip(smaller, of_smaller, strict=True)}
     unseen, verdict = None, MIGRATE if low >= KEPT else EMBED_AGAIN if high < LOST else WITH_LOSS
     if score == NEIGHBORS and low < SAME and (verdict != EMBED_AGAIN or judge.is_related(model)):
         verdict = UNKNOWN
     if model.label_weight_ > 0:
         without, hidden = fit.without_classes(np.random.default_rng(random_state))
-        found = judge.scores(judge.by_map(learned(without)))[score]
-        unseen = judge.of_classes(hidden, found, of_reference)
+        unseen = judge.of_classes(hidden, found_from(without), of_reference)
     if unseen and verdict == MIGRATE and unseen.interval[1] < KEPT:
         verdict = WITH_LOSS
     return MigrationVerdict(

@@ -89,6 +89,28 @@ def test_rows_are_matched_by_name_and_the_map_is_saved(into, side, capsys):
     assert ("queries only" if side == "query" else "documents only") in said
 
 
+@pytest.mark.slow
+def test_the_map_that_is_saved_has_the_setting_that_was_evaluated():
+    rng = np.random.default_rng(0)
+    new = (NEW[ORDER] + rng.normal(size=(200, 9))).astype(np.float32)
+    table = pd.read_parquet("new.parquet")
+    table.assign(vector=list(new)).to_parquet("near.parquet")
+    words = ("--label", "kind", "--id", "sku", "--save", "map.safetensors")
+    assert run("migrate", "old.parquet", "near.parquet", *words) == 0
+    order = np.argsort(ORDER)
+    given = new[order], OLD[ORDER[order]], LABELS[ORDER[order]]
+    evaluated = evaluate_migration(given[1], given[0], labels=given[2]).map
+    chosen_anew = Migration().fit(*given)
+    assert evaluated.label_weight_ != chosen_anew.label_weight_
+    expected = Migration(
+        reverse=evaluated.reverse_,
+        alpha=evaluated.alpha_ / 2,  # lambda is that of half as many rows
+        label_weight=evaluated.label_weight_,
+    )
+    saved = load_adapter("map.safetensors").transform(given[0])
+    np.testing.assert_allclose(saved, expected.fit(*given).transform(given[0]), atol=1e-6)
+
+
 def test_without_names_rows_are_matched_by_number(capsys):
     assert run("migrate", "same.parquet", "new.parquet") == 0
     text = capsys.readouterr().out

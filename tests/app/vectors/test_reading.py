@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nearkin.app.endings import TableError
 from nearkin.app.vectors.reading import read_vectors, same_names
 
 from .test_match import XA, table
@@ -19,6 +20,13 @@ def test_numbers_of_rows_are_no_part_of_a_vector(capsys, tmp_path):
     table(XA).sample(9).to_parquet(tmp_path / "some.parquet")
     (note,) = read_vectors(str(tmp_path / "some.parquet")).notes
     assert note == "ignored, unnamed row numbers: __index_level_0__"
+
+
+def test_columns_of_text_are_told_where_vectors_come_from(tmp_path):
+    people = pd.DataFrame({"name": ["Anna Meyer", "Ana Meyer"], "town": ["Porto", "Graz"]})
+    people.to_csv(tmp_path / "people.csv")
+    with pytest.raises(TableError, match='guide "Embeddings" .* "From columns of text"'):
+        read_vectors(str(tmp_path / "people.csv"))
 
 
 BIG = 2**60

@@ -84,7 +84,7 @@ def migrate(options: argparse.Namespace) -> int:
     if options.save:
         source = new if side == "query" else old
         X, Y = (X_new, X_old) if side == "query" else (X_old, X_new)
-        model = Migration(side=side, random_state=options.seed).fit(X, Y, labels=codes)
+        model = found.map.same_setting(len(X) / max(found.curve)).fit(X, Y, labels=codes)
         saved = saved_map(model, source, found)
         done = f"Map: {options.save} (of {NAMES[side]}, {saved.bytes:,} bytes a vector)"
         outputs.write(options.save, "--save", partial(save_adapter, saved), done)

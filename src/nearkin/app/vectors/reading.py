@@ -386,7 +386,8 @@ def _taken(
     found = next(iter(vectors.values())) if any(vectors) else plain
     if len(found) < 2:
         raise TableError(
-            f"{source} holds no vectors: give a column of lists, or columns of numbers."
+            f"{source} holds no vectors: give a column of lists, or columns of numbers. The guide "
+            '"Embeddings" makes them "From columns of text".'
         )
     return list(needed) if needed and {*needed} == {*found} else found, remarks
 
