@@ -215,11 +215,20 @@ class TestChoice:
         X, Y, _ = pairs(n=96)
         y = np.arange(96) % 8
         hidden = Sample(X, Y, "query", y).without_classes(np.random.default_rng(0))
-        assert hidden[1].sum() == 2
-        assert not hidden[1][-1]
+        assert len(hidden[1]) == 2
         assert (hidden[0].codes == -1).mean() == 0.25
         few = Sample(X, Y, "query", y % 7).without_classes(np.random.default_rng(0))
         assert (few[0].codes == y % 7).all()
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_a_class_may_have_no_row_to_learn_from(self, seed):
+        """The last one is found among held-out rows only, and is neither hidden nor an error."""
+        X, Y, _ = pairs(n=100)
+        y = np.arange(100) % 8
+        y[-2:] = [8, 9]
+        Migration(random_state=seed).fit(
+            np.vstack([X, X[-2:]]), np.vstack([Y, Y[-2:]]), labels=np.append(y, [8, 9])
+        )
 
     def test_few_rows_take_the_default(self, monkeypatch):
         monkeypatch.setattr(migration, "Search", None)  # nothing is held out

@@ -74,14 +74,14 @@ class Sample:
     def without_classes(self, rng: np.random.Generator) -> tuple[Sample, np.ndarray]:
         """Hide the labels of a random quarter of the classes.
 
-        Return the rows, and a mask of the hidden classes, whose last entry, False, is for rows
-        without a class. With fewer than eight classes, none are hidden.
+        Return the rows, and the codes of the hidden classes. With fewer than eight classes, none
+        are hidden.
         """
         assert self.codes is not None
         n_classes = self.codes.max() + 1
-        hidden = rng.permutation(n_classes) % FOLDS == 0
-        hidden = np.append(hidden & (n_classes >= FEWEST_CLASSES), False)
-        return replace(self, codes=np.where(hidden[self.codes], -1, self.codes)), hidden
+        is_hidden = (rng.permutation(n_classes) % FOLDS == 0) & (n_classes >= FEWEST_CLASSES)
+        hidden = np.flatnonzero(is_hidden)
+        return replace(self, codes=np.where(np.isin(self.codes, hidden), -1, self.codes)), hidden
 
     def held_out(self, rng: np.random.Generator) -> tuple[Sample, Sample, Sample]:
         """Return rows to learn from, documents, and queries, drawn at random.
@@ -470,8 +470,9 @@ class Migration(UnitEmbedding):
             search, own = Search(documents, queries, CHOICE_DEPTH), None
             parts = [np.ones(len(queries), bool)]
             if (labelled := search.has_label()).any():
-                fit, is_hidden = fit.without_classes(rng)
-                parts = [labelled & ~is_hidden[queries.codes], labelled & is_hidden[queries.codes]]
+                fit, hidden = fit.without_classes(rng)
+                is_hidden = np.isin(queries.codes, hidden)
+                parts = [labelled & ~is_hidden, labelled & is_hidden]
             else:
                 own = search.by_model("new")
             moments = Moments.of(fit)

@@ -389,7 +389,7 @@ class Judge:
         codes = self.search.queries.codes
         assert codes is not None
         rows = np.flatnonzero(self.asked)
-        some = chosen[codes[rows]]
+        some = np.isin(codes[rows], chosen)
         if not some.any():
             return None
         above_a, above_b = self.above_chance(a)[some], self.above_chance(b)[some]

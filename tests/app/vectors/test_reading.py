@@ -25,7 +25,7 @@ def test_numbers_of_rows_are_no_part_of_a_vector(capsys, tmp_path):
 def test_columns_of_text_are_told_where_vectors_come_from(tmp_path):
     people = pd.DataFrame({"name": ["Anna Meyer", "Ana Meyer"], "town": ["Porto", "Graz"]})
     people.to_csv(tmp_path / "people.csv")
-    with pytest.raises(TableError, match='guide "Embeddings" .* "From columns of text"'):
+    with pytest.raises(TableError, match=r'guide "Embeddings" .* "From columns of text"'):
         read_vectors(str(tmp_path / "people.csv"))
 
 
