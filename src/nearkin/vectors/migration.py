@@ -470,6 +470,7 @@ class Migration(UnitEmbedding):
             search, own = Search(documents, queries, CHOICE_DEPTH), None
             parts = [np.ones(len(queries), bool)]
             if (labelled := search.has_label()).any():
+                assert queries.codes is not None
                 fit, hidden = fit.without_classes(rng)
                 is_hidden = np.isin(queries.codes, hidden)
                 parts = [labelled & ~is_hidden, labelled & is_hidden]
