@@ -328,6 +328,36 @@ class TestAdapt:
             rows = np.arange(len(others))
             np.testing.assert_array_equal(one.gains(rows, rows), other.gains(others, others))
 
+    @pytest.mark.parametrize("side", [0, 1])
+    @pytest.mark.parametrize("option", ["--pairs", "--relevance"])
+    def test_judgements_of_rows_without_a_vector_are_left_out(self, option, side, capsys, read):
+        judged = np.argsort(LABELS, kind="stable").reshape(-1, 2)
+        lines = [[f"row {a}", f"row {b}"] for a, b in judged]
+        words = ["--id", "name", option, "judged.csv"]
+        if option == "--relevance":
+            words += ["--queries", "vectors.parquet"]
+
+        def saved(n_unknown):
+            unknown = [["row 0", "row 1"] for _ in range(n_unknown)]
+            for i, line in enumerate(unknown):
+                line[side] = f"gone {i}"
+            table = pd.DataFrame([*lines, *unknown], columns=["query", "document"])
+            table.to_csv("judged.csv", index=False)
+            assert run("adapt", "vectors.parquet", *words) == 2
+            return capsys.readouterr()
+
+        saved(0)
+        n = len(lines)
+        for n_unknown, lost in ((1, "1 judgement"), (n, f"{n} judgements")):
+            text = " ".join(saved(n_unknown).out.split())
+            assert f"{lost} left out, of rows without a vector, such as 'gone 0'" in text
+            assert (read[-1].R != read[0].R).nnz == 0
+        message = (
+            "judged.csv names 'gone 0', 'gone 1', 'gone 2' and 118 more, which the column --id"
+        )
+        assert message in saved(n + 1).err
+        assert len(read) == 3
+
     @pytest.mark.parametrize("what", ["pairs", "documents"])
     def test_all_text_is_read_as_told(self, what, read):
         """With a separator that is not detected, and decimal commas."""
