@@ -396,7 +396,7 @@ def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
         ruled_out = ["probably lose on unseen classes"] * bool(found.harmful)
         if any(way.rescored for way in better):
             ruled_out.append("need two files of vectors")
-        why = f"no adapter is shown to be better in {score}"
+        why = f"no others are shown to be better in {score}"
         if better:
             why = f"those shown to be better in {score} {' or '.join(ruled_out)}"
         lines = [f"Keep the raw vectors: {why}."]
@@ -420,7 +420,7 @@ def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
     lines += [
         f"Evaluated on {queries}, in {FOLDS} splits; {score} decides. Intervals are 95 % "
         'intervals, corrected for the training rows that splits share; "better" allows for testing '
-        "several adapters, from long to short.",
+        "several kinds of vectors, from long to short.",
         f"Settings of the adapters, chosen within the training rows: {settings}.",
     ]
     if isinstance(found.judgements, Relevance):
@@ -431,7 +431,7 @@ def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
         )
     if found.harmful:
         lines.append(
-            f"Better on seen classes, probably worse on new ones: {listed(found.harmful, 4)} "
-            "(--take NAME takes one)."
+            "Better on seen classes, probably worse on new ones than raw or truncated vectors: "
+            f"{listed(found.harmful, 4)} (--take NAME takes one)."
         )
     return lines
