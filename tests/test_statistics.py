@@ -282,6 +282,28 @@ def test_sequences_share_the_level():
     assert (found["worse"], found[0.01]) == (worse.p_value, pytest.approx(0.02))
 
 
+def test_shares_of_the_level_need_not_be_equal():
+    def tests(*p_values):
+        return {p: PairedTest(1.0, 1 / t.isf(p / 2, 20), 20, 5) for p in p_values}
+
+    one, *others = (tests(p) for p in (0.02, 0.6, 0.01))
+    by_hand = {0.02: 0.04, 0.01: 0.04, 0.6: 0.6}  # the first has half of the level
+    assert in_sequence(one, *others, shares=(1, 0.5, 0.5)) == pytest.approx(by_hand)
+    assert in_sequence(one, *others) == in_sequence(one, *others, shares=(2, 2, 2))
+
+
+def test_sequences_with_shares_keep_the_level():
+    """Under no difference, correlated tests show one in at most 5 % of all draws."""
+    rng, shown = np.random.default_rng(0), 0
+    for _ in range(500):
+        z = np.sqrt(0.5) * (rng.normal() + rng.normal(size=7))
+        tests = [PairedTest(d, 1.0, 10_000, 5) for d in z]
+        sequences = ({i: tests[i] for i in places} for places in ([0], [1, 2, 3], [4, 5, 6]))
+        found = in_sequence(*sequences, shares=(0.5, 0.5, 1))
+        shown += any(found[i] < 0.05 and z[i] > 0 for i in range(7))
+    assert shown / 500 < 0.05
+
+
 def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])

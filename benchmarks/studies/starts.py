@@ -19,6 +19,7 @@ from nearkin.vectors.start import mean_scores
 
 SIZES = (64, 128)
 SINGLE = ("plda", "pca", "leading", "random")
+KINDS = (adaptation.CENTRED, *adaptation.LEARNED)
 
 
 def judged_sets() -> dict[str, Relevance]:
@@ -53,7 +54,7 @@ def starts() -> str:
         chosen = compare_vectors(judged, sizes=SIZES)
         scores = {one.way: one.scores["queries"]["nDCG@10"] for one in chosen.results}
         by_start = {start: single(judged, start) for start in SINGLE}
-        for way in (one for one in scores if one.is_adapted and one.quantize is None):
+        for way in (one for one in scores if one.kind in KINDS and one.quantize is None):
             of_starts = [by_start[start].get(way) for start in SINGLE]
             cells = [f"{100 * one:.1f}" if one is not None else "" for one in of_starts]
             status = next(one.status for one in chosen.results if one.way == way)

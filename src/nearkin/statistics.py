@@ -229,27 +229,32 @@ def detectable_difference(standard_error: float, dof: float, n_comparisons: int 
     return float(critical + student.ppf(0.8, dof)) * standard_error
 
 
-def in_sequence(*sequences: dict[Name, PairedTest]) -> dict[Name, float]:
+def in_sequence(
+    *sequences: dict[Name, PairedTest], shares: Sequence[float] | None = None
+) -> dict[Name, float]:
     """Return p-values of tests in orders that were fixed in advance, valid for all together.
 
     A candidate is only shown to be better if all before it are: its p-value is the largest so far,
     and 1 from the first candidate on that is not better (Maurer, Hothorn and Lehmacher 1995). Many
     candidates that differ little thus need no stricter level, unlike with Holm's method. Several
-    sequences share the level equally, as in Holm's method; one whose candidates are all better
-    leaves its share to the others (Bretz et al. 2009). P-values of candidates that are worse are
-    not corrected.
+    sequences share the level in proportion to `shares`, by default equally as in Holm's method; one
+    whose candidates are all better leaves its share to the others (Bretz et al. 2009). P-values of
+    candidates that are worse are not corrected.
     """
-    p_values, largest, left = {}, 0.0, [list(tests.items()) for tests in sequences]
+    p_values, largest = {}, 0.0
+    of_each = [1.0] * len(sequences) if shares is None else shares
+    left = [(share, [*tests.items()]) for share, tests in zip(of_each, sequences, strict=True)]
 
     def p_value(test: PairedTest) -> float:
         return test.p_value if test.difference > 0 else 1.0
 
     while left:
-        first = min(left, key=lambda tests: p_value(tests[0][1]))
+        share, first = min(left, key=lambda one: p_value(one[1][0][1]) / one[0])
         name, test = first.pop(0)
-        largest = max(largest, min(1.0, len(left) * p_value(test)))
+        whole = sum(share for share, _ in left)
+        largest = max(largest, min(1.0, whole / share * p_value(test)))
         p_values[name] = largest if test.difference > 0 else test.p_value
-        left = [tests for tests in left if tests]
+        left = [(share, tests) for share, tests in left if tests]
     return p_values
 
 

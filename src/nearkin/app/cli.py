@@ -451,8 +451,8 @@ def adapt(add: Add) -> None:
     relevant documents; it may also be of these queries alone. With labels, a quarter of the classes
     is held out as "unseen", which shows how an adapter does on classes that come later.
 
-    An adapter is recommended only if it is shown to be better than the raw vectors, and not worse
-    on unseen classes. --save writes it for `nearkin transform` and `nearkin export`.
+    Others than the raw vectors are recommended only if they are shown to be better, and not worse
+    on unseen classes. --save writes their map for `nearkin transform` and `nearkin export`.
 
     For example:
       nearkin adapt vectors.parquet --label intent --save adapter.safetensors --report adapter.html

@@ -617,15 +617,6 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
             )
 
 
-def identity(X: np.ndarray, *, centred: bool) -> EmbeddingAdapter:
-    """Return the adapter that keeps rows as they are, or subtracts the mean of X, scaled to unit
-    length.
-    """
-    p = X.shape[1]
-    bias = -_mean(unit_rows(X), None).astype(X.dtype) if centred else np.zeros(p, X.dtype)
-    return EmbeddingAdapter.from_arrays({"components": np.eye(p, dtype=X.dtype), "bias": bias})
-
-
 def _all_rows(known: Supervision) -> np.ndarray:
     """Return the documents and, if they are others, the queries."""
     queries, X = known.vectors()

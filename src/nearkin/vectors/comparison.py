@@ -23,7 +23,7 @@ from .._callbacks import progress_bar
 from .._threads import blas_in_one_thread, executor, n_threads
 from .._validation import check_choice
 from ..statistics import PairedTest, in_sequence, paired_test_by_rows, status_of
-from .adapter import EmbeddingAdapter, identity, require_covariances
+from .adapter import EmbeddingAdapter, require_covariances
 from .codes import BinaryQuantizer
 from .judgements import (
     ALL,
@@ -52,6 +52,7 @@ UNCHANGED, CENTRED, TRUNCATED, PRINCIPAL, ADAPTER, QUERY = (
     "adapter",
     "query adapter",
 )
+LEARNED = (ADAPTER, QUERY)  # from judgements
 SIZES = (32, 64, 128, 256)  # of shorter vectors, unless others are given
 
 
@@ -94,7 +95,7 @@ class Way:
     @property
     def is_adapted(self) -> bool:
         """Return whether an `EmbeddingAdapter` computes the vectors, which can be advised."""
-        return self.kind in (CENTRED, ADAPTER, QUERY)
+        return self.kind != UNCHANGED
 
     @property
     def uncoded(self) -> Way:
@@ -123,12 +124,22 @@ def ways_of(judgements: Judgements, sizes: Sequence[int] | None, side: str) -> l
 def adapter_of(
     way: Way, known: Judgements, settings: dict[str, dict[str, Any]]
 ) -> EmbeddingAdapter:
-    """Return the adapter of a way, learned from judgements, with the settings of its kind."""
-    if way.kind in (UNCHANGED, CENTRED):
-        return identity(known.vectors()[1], centred=way.kind == CENTRED)
-    side = "query" if way.kind == QUERY else "both"
-    of_kind = settings[way.kind]
-    return EmbeddingAdapter(way.size, side=side, quantize=way.quantize, **of_kind)._learn(known)
+    """Return the adapter of a way, learned from judgements, with the settings of its kind; or what
+    takes its place for vectors that need none.
+    """
+    if way.kind in LEARNED:
+        side = "query" if way.kind == QUERY else "both"
+        of_kind = settings[way.kind]
+        return EmbeddingAdapter(way.size, side=side, quantize=way.quantize, **of_kind)._learn(known)
+    X = unit_rows(known.vectors()[1])
+    A, mean = np.eye(way.size, X.shape[1]), np.zeros(X.shape[1])
+    if way.kind == CENTRED:
+        mean = X.mean(axis=0, dtype=np.float64)
+    if way.kind == PRINCIPAL:
+        pca = PCA(way.size, svd_solver="covariance_eigh").fit(X)
+        A, mean = pca.components_, pca.mean_
+    arrays = {"components": A.astype(X.dtype), "bias": (A @ (0 - mean)).astype(X.dtype)}
+    return EmbeddingAdapter.from_arrays(arrays)
 
 
 def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> Vectors:
@@ -138,16 +149,8 @@ def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> 
     """
     queries, documents = judgements.vectors()
     Q, C = unit_rows(queries[split.queries]), unit_rows(documents[split.candidates])
-    learned_from = split.train.vectors()[1]
     if way.kind == UNCHANGED:
         return Vectors(Q, C)
-    if way.kind == TRUNCATED:
-        return Vectors(Q[:, : way.size], C[:, : way.size])
-    if way.kind == CENTRED:
-        return Vectors(Q + adapter.bias_, C + adapter.bias_)
-    if way.kind == PRINCIPAL:
-        pca = PCA(way.size, svd_solver="covariance_eigh").fit(unit_rows(learned_from))
-        return Vectors(pca.transform(Q), pca.transform(C))
     embedded = affine_unit_rows(Q, adapter.components_, adapter.bias_)
     if way.kind == QUERY:
         return Vectors(embedded, C)
@@ -156,7 +159,7 @@ def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> 
 
     def decoded(quantize: str) -> Any:
         """Return the vectors that the codes of queries and candidates represent."""
-        coded = adapter.quantized(quantize, learned_from)
+        coded = adapter.quantized(quantize, split.train.vectors()[1])
         return tuple(coded.compared(X) for X in (Q, C))
 
     if way.rescored:
@@ -209,12 +212,11 @@ class WayResult:
     tests : dict of str to PairedTest
         By part: the difference from the raw vectors in the deciding score.
     p_value : float
-        In the deciding part, corrected by `in_sequence`; 1 for vectors without an adapter.
+        In the deciding part, corrected by `in_sequence`; 1 for the raw vectors.
     status : str
-        "better", "worse", "unclear"; "baseline" for the raw vectors, "reference" for other vectors
-        without an adapter.
+        "better", "worse", "unclear"; "baseline" for the raw vectors.
     seconds : float
-        Mean time of a fit; 0 without one.
+        Mean time of a fit; 0 for the raw vectors.
     """
 
     way: Way
@@ -242,7 +244,7 @@ class Adaptation:
     expect : str
         The expected classes of future rows: "known" ones, "new" ones, or "both".
     between : callable
-        Returns the test of a difference between two ways, in the deciding score and part.
+        Returns the test of a difference between two ways, in the deciding score and a given part.
     judgements : Labels or Relevance
     held_out : callable
         Yields every split with the vectors of its held-out queries and candidates for a way; with
@@ -255,7 +257,7 @@ class Adaptation:
     n_queries: dict[str, int]
     settings: dict[str, dict[str, Any]]
     expect: str
-    between: Callable[[Way, Way], PairedTest]
+    between: Callable[[Way, Way, str], PairedTest]
     judgements: Judgements
     held_out: Callable[..., Iterator[tuple[Split, Vectors]]]
 
@@ -320,8 +322,9 @@ class Adaptation:
         """Return the result to use: a way significantly better than the raw vectors, or these.
 
         Among the better ways within one standard error of the best, the one of fewest bytes is
-        taken. Excluded are two-stage rankings and, unless only known classes are expected, ways
-        that lose more than a standard error on unseen classes.
+        taken. Excluded are two-stage rankings and, if known and new classes are expected, ways that
+        lose more than a standard error on unseen classes, against the raw vectors or truncated ones
+        that are better.
         """
         better = [one for one in self._better if not self._harms(one)]
         if not better:
@@ -329,7 +332,7 @@ class Adaptation:
         best = max(better, key=lambda one: one.tests[self.part].difference)
 
         def is_close(one: WayResult) -> bool:
-            test = self.between(best.way, one.way)
+            test = self.between(best.way, one.way, self.part)
             return one is best or test.difference <= test.standard_error
 
         return min(
@@ -341,8 +344,8 @@ class Adaptation:
     def harmful(self) -> list[str]:
         """Return the names of ways that are better in the deciding part but lose on unseen classes.
 
-        Two-stage rankings, which are never chosen, are not named. The list is empty if no unseen
-        classes are expected.
+        Two-stage rankings, which are never chosen, are not named. The list is empty unless known
+        and new classes are expected.
         """
         return [one.way.name for one in self._better if self._harms(one)]
 
@@ -352,11 +355,19 @@ class Adaptation:
         return [one for one in self.results if one.status == "better" and not one.way.rescored]
 
     def _harms(self, result: WayResult) -> bool:
-        """Return whether a way loses more than a standard error on unseen classes, if expected."""
-        test = result.tests.get(UNSEEN)
-        if test is None or self.expect == "known":
+        """Return whether a way loses more than a standard error on unseen classes, if known and new
+        ones are expected.
+
+        It is compared with vectors for which nothing is learned: the raw ones, and truncated ones
+        that are better than these.
+        """
+        if UNSEEN not in result.tests or self.expect != "both":
             return False
-        return test.difference < -test.standard_error
+        tests = [result.tests[UNSEEN]]
+        for one in self._better:
+            if one.way.kind == TRUNCATED:
+                tests.append(self.between(result.way, one.way, UNSEEN))
+        return any(test.difference < -test.standard_error for test in tests)
 
 
 def compare_vectors(
@@ -430,7 +441,7 @@ def compare_vectors(
     ways = ways_of(judgements, some, side)
     adapted = [way for way in sorted(ways, key=place_in_sequence) if way.is_adapted]
     learned = [way for way in adapted if way == way.uncoded]
-    tried = {one.kind: settings_of(one.kind, judgements) for one in learned if one.kind != CENTRED}
+    tried = {one.kind: settings_of(one.kind, judgements) for one in ways if one.kind in LEARNED}
 
     def evaluate(split: Split, step: Callable[[], None]) -> SplitScores:
         """Choose settings inside the training rows; score all ways with the held-out queries."""
@@ -480,11 +491,12 @@ def compare_vectors(
 
     parts = list(splits[0].parts)
     tests = {way: {name: test(way, ways[0], name) for name in parts} for way in ways}
+    kinds = list(dict.fromkeys(way.kind for way in adapted))
+    # the kinds that need no judgements share what one of the others has
+    shares = [1 if kind in LEARNED else 1 / len({*kinds} - {*LEARNED}) for kind in kinds]
     p_values = in_sequence(
-        *(
-            {way: tests[way][part] for way in adapted if way.kind == kind}
-            for kind in dict.fromkeys(way.kind for way in adapted)
-        )
+        *({way: tests[way][part] for way in adapted if way.kind == kind} for kind in kinds),
+        shares=shares,
     )
     results = []
     for way in ways:
@@ -496,7 +508,7 @@ def compare_vectors(
             }
             for name in parts
         }
-        p_value, seconds, status = 1.0, 0.0, "baseline" if way.kind == UNCHANGED else "reference"
+        p_value, seconds, status = 1.0, 0.0, "baseline"
         if way.is_adapted:
             p_value = p_values[way]
             status = status_of(tests[way][part].difference, p_value)
@@ -509,7 +521,7 @@ def compare_vectors(
         n_queries={name: int(sum(split.parts[name].sum() for split in splits)) for name in parts},
         settings={kind: best_settings(kind) for kind in tried},
         expect=expect,
-        between=lambda one, other: test(one, other, part),
+        between=test,
         judgements=judgements,
         held_out=held_out,
     )

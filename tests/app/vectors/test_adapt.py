@@ -24,8 +24,8 @@ from tests.app.sample_document import document_in, documented_keys, keys_of
 N, P = 240, 10
 RNG = np.random.default_rng(0)
 LABELS = np.arange(N) % 8
-X = RNG.normal(size=(N, P)) * np.r_[np.ones(4), np.full(P - 4, 3.0)]
-X[:, :4] += 3 * RNG.normal(size=(8, 4))[LABELS]
+X = RNG.normal(size=(N, P)) * np.r_[np.full(P - 4, 3.0), np.ones(4)]
+X[:, -4:] += 3 * RNG.normal(size=(8, 4))[LABELS]
 X = X.astype(np.float32)
 
 
@@ -172,13 +172,18 @@ class TestAdapt:
         assert name in capsys.readouterr().out
 
     @pytest.mark.long
-    def test_centred_vectors_are_an_adapter_like_any_other(self, adapted, capsys):
-        adapter = adapted("--take", "centred 10")
-        assert "Take centred 10: " in capsys.readouterr().out
-        rows = X / np.linalg.norm(X, axis=1, keepdims=True)
-        centred = rows - rows.mean(axis=0)
-        centred /= np.linalg.norm(centred, axis=1, keepdims=True)
-        np.testing.assert_allclose(adapter.transform(X), centred, atol=1e-6)
+    @pytest.mark.parametrize("name", ["centred 10", "truncated 4", "PCA 4"])
+    def test_vectors_without_judgements_are_an_adapter_like_any_other(self, name, adapted, capsys):
+        adapter = adapted("--take", name)
+        assert f"Take {name}: " in capsys.readouterr().out
+        rows = unit_rows(X)
+        centred = rows - rows.mean(axis=0) * ("truncated" not in name)
+        A = np.eye(adapter.map.n_components_, P)
+        if "PCA" in name:
+            A = adapter.map.components_
+            S = np.cov(rows.T)
+            assert np.trace(A @ S @ A.T) == pytest.approx(np.linalg.eigvalsh(S)[-4:].sum())
+        np.testing.assert_allclose(adapter.transform(X), unit_rows(centred @ A.T), atol=1e-5)
         for command in (
             "transform a.safetensors vectors.parquet -o z.parquet",
             "inspect a.safetensors",
@@ -187,7 +192,7 @@ class TestAdapt:
         ):
             assert run(*command.split()) == 0
         with np.load("a.npz") as arrays:
-            np.testing.assert_array_equal(arrays["components"], np.eye(P))
+            np.testing.assert_array_equal(arrays["components"], A)
 
     @pytest.mark.long
     def test_rows_of_zeros_are_mapped_and_named(self, adapted, capsys):
@@ -240,7 +245,7 @@ class TestAdapt:
             == 0
         )
         text = capsys.readouterr().out
-        assert "Keep the raw vectors: no adapter is shown to be better" in text
+        assert "Keep the raw vectors: no others are shown to be better" in text
         assert "Raw vectors, for `nearkin match`: n.safetensors" in text
         saved = load_adapter("n.safetensors")
         assert (saved.name, saved.bytes) == ("raw", 4 * P)
@@ -328,6 +333,36 @@ class TestAdapt:
             rows = np.arange(len(others))
             np.testing.assert_array_equal(one.gains(rows, rows), other.gains(others, others))
 
+    @pytest.mark.parametrize("side", [0, 1])
+    @pytest.mark.parametrize("option", ["--pairs", "--relevance"])
+    def test_judgements_of_rows_without_a_vector_are_left_out(self, option, side, capsys, read):
+        judged = np.argsort(LABELS, kind="stable").reshape(-1, 2)
+        lines = [[f"row {a}", f"row {b}"] for a, b in judged]
+        words = ["--id", "name", option, "judged.csv"]
+        if option == "--relevance":
+            words += ["--queries", "vectors.parquet"]
+
+        def saved(n_unknown):
+            unknown = [["row 0", "row 1"] for _ in range(n_unknown)]
+            for i, line in enumerate(unknown):
+                line[side] = f"gone {i}"
+            table = pd.DataFrame([*lines, *unknown], columns=["query", "document"])
+            table.to_csv("judged.csv", index=False)
+            assert run("adapt", "vectors.parquet", *words) == 2
+            return capsys.readouterr()
+
+        saved(0)
+        n = len(lines)
+        for n_unknown, lost in ((1, "1 judgement"), (n, f"{n} judgements")):
+            text = " ".join(saved(n_unknown).out.split())
+            assert f"{lost} left out, of rows without a vector, such as 'gone 0'" in text
+            assert (read[-1].R != read[0].R).nnz == 0
+        message = (
+            "judged.csv names 'gone 0', 'gone 1', 'gone 2' and 118 more, which the column --id"
+        )
+        assert message in saved(n + 1).err
+        assert len(read) == 3
+
     @pytest.mark.parametrize("what", ["pairs", "documents"])
     def test_all_text_is_read_as_told(self, what, read):
         """With a separator that is not detected, and decimal commas."""
@@ -406,7 +441,7 @@ class TestAdvice:
     def test_no_adapter_is_better(self, found):
         text = self.said(found, {"adapter 4": "worse"})
         assert text.startswith(
-            "Keep the raw vectors: no adapter is shown to be better in precision@10."
+            "Keep the raw vectors: no others are shown to be better in precision@10."
         )
 
     @pytest.mark.parametrize(
@@ -426,7 +461,7 @@ class TestAdvice:
         assert text.startswith(
             f"Keep the raw vectors: those shown to be better in precision@10 {why}."
         )
-        assert ("probably worse on new ones: adapter 4 (--take" in text) == bool(harmful)
+        assert ("than raw or truncated vectors: adapter 4 (--take" in text) == bool(harmful)
 
     @pytest.mark.parametrize(
         ("status", "doubt"),

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from ..._blocks import unit_rows
-from ..._messages import counted, listed, quoted
+from ..._messages import counted, listed, quoted, shown
 from ...graphs import joined_groups
 from ...neighbors import twin_groups
 from ...vectors import (
@@ -32,7 +32,7 @@ from .. import console
 from ..document import interval_of, points, show, write_document
 from ..endings import TableError, one_line
 from ..files.formats import reading
-from ..files.judgements import check_names, read_judgements, write_runs
+from ..files.judgements import JudgementFile, check_names, read_judgements, write_runs
 from ..output import Outputs
 from .adapter_file import SavedAdapter, save_adapter
 from .reading import (
@@ -206,14 +206,13 @@ def _read(
     if options.pairs is not None:
         of_rows = replace(text, is_row=partial(is_judgement, table, table))
         stated = read_judgements(options.pairs, reading=of_rows)
-        sides = stated.left, stated.right
-        pairs = np.column_stack([table.rows_of(side, options.pairs) for side in sides])
-        if (stated.grades <= 0).all() or (pairs[:, 0] == pairs[:, 1]).any():
+        pairs, grades, remarks = judged_rows(stated, table, table, options.pairs)
+        if (grades <= 0).all() or (pairs[:, 0] == pairs[:, 1]).any():
             raise TableError(f"{options.pairs} needs pairs of two rows, some with grades above 0.")
-        of_pairs = Relevance.of_pairs(table.X, pairs, stated.grades, _twins(table.X))
+        of_pairs = Relevance.of_pairs(table.X, pairs, grades, _twins(table.X))
         table, rows = table.directed()
         of_pairs = of_pairs.some(rows)
-        return table, table, of_pairs, of_pairs, [*table.notes, stated.note]
+        return table, table, of_pairs, of_pairs, [*table.notes, *remarks]
     queries = read_vectors(
         options.queries,
         ids=options.id,
@@ -221,7 +220,7 @@ def _read(
         beside=options.table,
         reading=text,
     )
-    queries, table, R, note = read_relevance(options, queries, table)
+    queries, table, R, remarks = read_relevance(options, queries, table)
     queries, of_queries = queries.directed()
     table, of_documents = table.directed()
     R = R[of_queries][:, of_documents]
@@ -230,13 +229,13 @@ def _read(
         raise TableError(
             f"{options.relevance} has fewer than 8 queries with a relevant document: give more."
         )
-    return table, queries, judged, judged, [*table.notes, *queries.notes, note]
+    return table, queries, judged, judged, [*table.notes, *queries.notes, *remarks]
 
 
 def read_relevance(
     options: argparse.Namespace, queries: VectorTable, documents: VectorTable
-) -> tuple[VectorTable, VectorTable, csr_array, str]:
-    """Return the queries and the documents, perhaps named by --relevance, the grades, and a note.
+) -> tuple[VectorTable, VectorTable, csr_array, list[str]]:
+    """Return the queries and the documents, perhaps named by --relevance, the grades, and notes.
 
     The grades have a row for each query and a column for each document.
     """
@@ -247,13 +246,37 @@ def read_relevance(
         table.named(names, path)
         for table, names in ((queries, stated.queries), (documents, stated.documents))
     )
-    R = judged_matrix(
-        queries.rows_of(stated.left, path),
-        documents.rows_of(stated.right, path),
-        stated.grades,
-        (len(queries.X), len(documents.X)),
+    rows, grades, remarks = judged_rows(stated, queries, documents, path)
+    left, right = rows.T
+    R = judged_matrix(left, right, grades, (len(queries.X), len(documents.X)))
+    return queries, documents, R, remarks
+
+
+def judged_rows(
+    stated: JudgementFile, queries: VectorTable, documents: VectorTable, where: str
+) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Return the rows of judgements, (n, 2), their grades, and notes.
+
+    Those of rows without a vector are left out; raise an error if these are more than half.
+    """
+    sides = (queries, stated.left), (documents, stated.right)
+    rows = np.column_stack([table.rows_of(names, where) for table, names in sides])
+    known = (rows >= 0).all(axis=1)
+    if known.all():
+        return rows, stated.grades, [stated.note]
+    table, unknown = next(
+        (table, list(dict.fromkeys(names[found < 0].tolist())))
+        for (table, names), found in zip(sides, rows.T, strict=True)
+        if (found < 0).any()
     )
-    return queries, documents, R, stated.note
+    n = len(rows) - int(known.sum())
+    if 2 * n > len(rows):
+        raise TableError(
+            f"{where} names {quoted(unknown, 3)}, which the column --id of {table.name} does not "
+            "contain."
+        )
+    lost = f"{counted(n, 'judgement')} left out, of rows without a vector"
+    return rows[known], stated.grades[known], [stated.note, f"{lost}, such as {shown(unknown[0])}"]
 
 
 def _twins(X: np.ndarray) -> np.ndarray:
@@ -373,7 +396,7 @@ def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
         ruled_out = ["probably lose on unseen classes"] * bool(found.harmful)
         if any(way.rescored for way in better):
             ruled_out.append("need two files of vectors")
-        why = f"no adapter is shown to be better in {score}"
+        why = f"no others are shown to be better in {score}"
         if better:
             why = f"those shown to be better in {score} {' or '.join(ruled_out)}"
         lines = [f"Keep the raw vectors: {why}."]
@@ -397,7 +420,7 @@ def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
     lines += [
         f"Evaluated on {queries}, in {FOLDS} splits; {score} decides. Intervals are 95 % "
         'intervals, corrected for the training rows that splits share; "better" allows for testing '
-        "several adapters, from long to short.",
+        "several kinds of vectors, from long to short.",
         f"Settings of the adapters, chosen within the training rows: {settings}.",
     ]
     if isinstance(found.judgements, Relevance):
@@ -408,7 +431,7 @@ def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
         )
     if found.harmful:
         lines.append(
-            f"Better on seen classes, probably worse on new ones: {listed(found.harmful, 4)} "
-            "(--take NAME takes one)."
+            "Better on seen classes, probably worse on new ones than raw or truncated vectors: "
+            f"{listed(found.harmful, 4)} (--take NAME takes one)."
         )
     return lines

@@ -51,9 +51,9 @@ def migrate(options: argparse.Namespace) -> int:
             )
             of_old, of_new, about_queries = matched(q_old, q_new, options.queries, options.id)
             queries = q_old.X[of_old], q_new.X[of_new]
-            _, _, R, note = read_relevance(options, q_old, old)
+            _, _, R, remarks = read_relevance(options, q_old, old)
             relevance = R[of_old][:, rows_old]
-            notes += [*about_queries, note]
+            notes += [*about_queries, *remarks]
     outputs = Outputs(quiet=options.quiet, stderr=False)
     outputs.note(
         f"{counted(len(rows_old), 'row')} embedded by both models: {old.X.shape[1]} dimensions of "

@@ -117,7 +117,10 @@ class VectorTable:
             )
 
     def rows_of(self, values: np.ndarray, where: str) -> np.ndarray:
-        """Return the rows that values refer to, by the column --id or by number from 0."""
+        """Return the rows that values refer to, by the column --id or by number from 0.
+
+        A name that the column does not contain is row -1; a number must be that of a row.
+        """
         if self.ids is None:
             try:
                 rows = np.asarray(values, dtype=np.float64)  # also from text
@@ -136,13 +139,7 @@ class VectorTable:
                 f"{self.name}: the column --id names {len(self.ids) - len(known)} rows like "
                 "others: give each row its own name."
             )
-        unknown = [name for name in wanted if name not in known]
-        if unknown:
-            raise TableError(
-                f"{where} names {quoted(unknown, 3)}, which the column --id of {self.name} does "
-                "not contain."
-            )
-        return np.array([known[name] for name in wanted])
+        return np.array([known.get(name, -1) for name in wanted])
 
 
 def same_names(*columns: Iterable[Any]) -> list[list[str]]:
@@ -308,9 +305,8 @@ def is_judgement(queries: VectorTable, documents: VectorTable, fields: list[str]
     if len(fields) < 2 or fields == list(map(str, range(len(fields)))):
         return False
     with suppress(TableError):
-        queries.rows_of(np.array(fields[:1]), "")
-        documents.rows_of(np.array(fields[1:2]), "")
-        return True
+        sides = zip((queries, documents), fields, strict=False)
+        return all(table.rows_of(np.array([name]), "")[0] >= 0 for table, name in sides)
     return False
 
 
