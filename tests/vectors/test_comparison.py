@@ -92,6 +92,11 @@ class TestAdapt:
         assert found.chosen.status == "better"
         assert found.chosen.way.bytes < found.raw.way.bytes
         assert found.settings["adapter"] in adaptation.SETTINGS
+        # no bytes are spent for less than a tenth of a point
+        little = replace(found.chosen.tests[SEEN], difference=5e-4, standard_error=1e-6)
+        cheap = replace(found, between=lambda *_: little).chosen
+        better = [one.way.bytes for one in found.results if one.status == "better"]
+        assert cheap.way.bytes == min(better) < found.raw.way.bytes
         assert sum(found.n_queries.values()) == 400
         assert list(found.n_queries) == [SEEN, UNSEEN]
 

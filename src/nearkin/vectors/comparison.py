@@ -53,6 +53,7 @@ UNCHANGED, CENTRED, TRUNCATED, PRINCIPAL, ADAPTER, QUERY = (
     "query adapter",
 )
 LEARNED = (ADAPTER, QUERY)  # from judgements
+NEGLIGIBLE = 1e-3  # a difference for which nobody takes four times the bytes
 SIZES = (32, 64, 128, 256)  # of shorter vectors, unless others are given
 
 
@@ -321,10 +322,10 @@ class Adaptation:
     def chosen(self) -> WayResult:
         """Return the result to use: a way significantly better than the raw vectors, or these.
 
-        Among the better ways within one standard error of the best, the one of fewest bytes is
-        taken. Excluded are two-stage rankings and, if known and new classes are expected, ways that
-        lose more than a standard error on unseen classes, against the raw vectors or truncated ones
-        that are better.
+        Among the better ways within one standard error of the best, or a tenth of a point (codes of
+        one map differ by less), the one of fewest bytes is taken. Excluded are two-stage rankings
+        and, if known and new classes are expected, ways that lose more than a standard error on
+        unseen classes, against the raw vectors or truncated ones that are better.
         """
         better = [one for one in self._better if not self._harms(one)]
         if not better:
@@ -333,7 +334,7 @@ class Adaptation:
 
         def is_close(one: WayResult) -> bool:
             test = self.between(best.way, one.way, self.part)
-            return one is best or test.difference <= test.standard_error
+            return one is best or test.difference <= max(test.standard_error, NEGLIGIBLE)
 
         return min(
             filter(is_close, better),
