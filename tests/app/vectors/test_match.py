@@ -174,7 +174,7 @@ def test_one_to_one_keeps_the_most_probable_match_of_a_row(capsys):
     best = best.drop_duplicates("row_b").sort_values("row_a").reset_index(drop=True)
     pd.testing.assert_frame_equal(kept, best)
     assert n == left_out == len(every) - len(kept) > 10
-    assert f"{n} rows of several beside a more probable one with the same match: --one" in said
+    assert f"{n} rows of several share their match with a more probable one; --one" in said
     assert f"{n} rows of several left out: a more probable one has the same match." in said_of_kept
 
 

@@ -200,7 +200,7 @@ def sentences_of(document: dict[str, Any]) -> list[str]:
             f"{repeated} left out: a more probable one has the same match. The precision should "
             f"hold if no row of {others[0]['name']} has several right ones."
             if document["one_to_one"]
-            else f"{repeated} beside a more probable one with the same match: --one-to-one leaves "
-            "them out."
+            else f"{repeated} share their match with a more probable one; --one-to-one leaves them "
+            "out."
         )
     return lines if others else [*lines, OF_ONE_FILE]

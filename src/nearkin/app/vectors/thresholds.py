@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._messages import listed
-from ...vectors import ALL, MatchRules, Promise
+from ...vectors import ALL, UNSEEN, MatchRules, Promise
 from .. import console
 from .adapter_file import PRECISIONS
 
@@ -71,9 +71,11 @@ def sentences_of(parts: list[dict[str, Any]], name: str, unanswerable: float) ->
         [f"{one['queries']:,}" + f" of {one['part']}" * (one["part"] != ALL) for one in parts],
         3,
     )
+    # a comparison asks by a quarter of them
+    every = ", all their rows" * (parts[-1]["part"] == UNSEEN)
     lines = [
         f"Which cosine of {name} is a match: the lowest one at which the best candidates of "
-        f"held-out queries ({n}) reach the precision, with 95 % confidence, in "
+        f"held-out queries ({n}{every}) reach the precision, with 95 % confidence, in "
         f"{index_of(parts[0]['candidates'])}. In percent; false answers are matches of queries "
         "that have no right one. The confidence does not allow for a choice of the vectors by the "
         "same queries."
@@ -91,7 +93,7 @@ def sentences_of(parts: list[dict[str, Any]], name: str, unanswerable: float) ->
     if refused:
         lines.append(
             f"These held-out queries show no cosine that reaches {', or '.join(refused)}. "
-            "`nearkin match` uses more than the cosine, and may guarantee it."
+            "'nearkin match' uses more than the cosine, and may promise it."
         )
     return lines
 
@@ -105,7 +107,7 @@ def say_thresholds(found: dict[str, Any]) -> None:
         for promise in one["promises"]:
             line = {"matches": one["part"], "precision": f"{100 * promise['precision']:.0f}"}
             is_known = np.isfinite(promise["cosine"])
-            line["cosine at least"] = f"{promise['cosine']:.4f}" if is_known else "none"
+            line["least cosine"] = f"{promise['cosine']:.4f}" if is_known else "none"
             for key in ("right", "recall", "false_answers"):
                 line[key.replace("_", " ")] = f"{100 * promise[key]:.1f}" if is_known else ""
             line["recall"] += interval_of(promise)
