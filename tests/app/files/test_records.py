@@ -345,7 +345,7 @@ def test_cells_of_a_target_that_are_no_numbers_are_like_missing_ones(folder):
     known = np.delete(np.arange(N), [4, 9, 14])
     np.testing.assert_array_equal(table.labelled, known)
     np.testing.assert_array_equal(table.y[known], 1000 + 100 * known)
-    odd = "'2020-01-01' (1 row), 'POA' (1 row), 'Sample  90.58' (1 row)"
+    odd = "'2020-01-01' (1 row), 'POA' (1 row), 'Sample 90.58' (1 row)"
     assert f"price: no numbers, taken as missing: {odd}" in table.notes
     with pytest.raises(TableError, match="'price' holds 'POA' on line 6, which is not a number"):
         read_table("t.csv", "price", task="regression", reading=Reading(strict=True))
