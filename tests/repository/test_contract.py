@@ -139,10 +139,6 @@ LONG = re.compile(
 )
 
 
-# These fit on folds, or place every row.
-HEAVY = (Matcher, nearkin.EmbeddingAdapter, NCAClassifier, NCARegressor, nearkin.TDistributedNCA)
-
-
 def slow_but_families(estimators):
     """Return the parameters of a test of all these, which is slow but for one of a family."""
     return [
@@ -152,8 +148,8 @@ def slow_but_families(estimators):
 
 
 def contract():
-    """Yield each estimator with each of scikit-learn's checks; the long ones are slow but for one
-    of a family.
+    """Yield each estimator with each of scikit-learn's checks; the long ones are left to a release,
+    but for one of a family.
     """
     for estimator in [
         *CHEAP,
@@ -167,10 +163,8 @@ def contract():
             _, check = getattr(case, "values", case)  # a parameter set or a pair
             name = f"{check.func.__name__}{check.keywords or ''}"
             quick = type(estimator) in FAMILIES and estimator.get_params().get("solver") != "sgd"
-            long = LONG.search(name) or type(estimator) is Matcher
-            marks = [pytest.mark.slow] if long and not quick else []
-            if marks and isinstance(estimator, HEAVY):
-                marks = [pytest.mark.long]
+            long = LONG.search(name) or type(estimator) is Matcher  # which fits on folds
+            marks = [pytest.mark.long] if long and not quick else []
             yield pytest.param(
                 estimator,
                 check,
