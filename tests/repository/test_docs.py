@@ -31,7 +31,6 @@ LONG = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:faiss was imported before")
 def tier(page):
     """Return the marks of a page by what its examples take."""
     if page in QUICK:
@@ -39,6 +38,7 @@ def tier(page):
     return pytest.mark.long if page in LONG else pytest.mark.slow
 
 
+@pytest.mark.filterwarnings("ignore:faiss was imported before")
 @pytest.mark.parametrize(
     "page",
     [pytest.param(page, marks=tier(page), id=page) for page, blocks in BLOCKS.items() if blocks],
