@@ -225,7 +225,7 @@ class TestManyClasses:
         assert len(names) == plotting.MAX_NAMED
         assert "149" in names
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_where_markers_are_small_classes_that_share_a_colour_are_named(self, ax):
         for n, n_names in ((500, 0), (3000, 10)):
             ax.clear()
@@ -256,7 +256,7 @@ def test_boxes_are_separated_if_there_is_room():
 
 
 class TestManyRows:
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_dots_shrink_and_an_svg_file_stays_small(self, ax):
         dots = {}
         for n in (300, 50_000):
@@ -760,7 +760,7 @@ def test_by_default_on_a_new_figure():
     plt.close(display.figure_)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_columns_display():
     """Bars are the effects; the foremost curves are drawn, along the directions in which their
     points differ most.

@@ -227,7 +227,7 @@ class TestRatio:
             test = paired_test_by_rows([a], [k * b], rows, 300, units)
             assert test.p_value == pytest.approx(0.05, abs=1e-6)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     @pytest.mark.parametrize("kept", [0.5, 0.95])
     def test_has_the_true_ratio_in_its_share_of_draws(self, kept):
         rows, inside, of_known = [np.arange(60)], [], []

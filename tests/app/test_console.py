@@ -132,7 +132,7 @@ def test_a_table_does_not_command_the_terminal(folder, monkeypatch, command):
         assert unseen(page.read_text()) == set()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_file_gets_every_character(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     assert main(["predict", *LINES["predict"], "-o", "labels.parquet"]) == 0

@@ -69,7 +69,7 @@ def broken(method):
     return write
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_can_still_be_written_is_written(here, capsys, monkeypatch):
     for name in ("write_text", "write_bytes"):
         monkeypatch.setattr(Path, name, broken(getattr(Path, name)))

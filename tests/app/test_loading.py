@@ -36,7 +36,7 @@ def here(folder, monkeypatch):
     monkeypatch.chdir(folder)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["gaps", "map"])
 def test_a_model_answers_as_the_command(kind):
     coverage = {"coverage": 0.8} if kind == "gaps" else {}

@@ -51,7 +51,7 @@ def test_letters_without_a_font_are_one_remark(tmp_path):
     assert draw_displays("t", displays(), tmp_path / "p.png") == [SQUARES]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_letters_are_drawn_in_the_fonts_that_have_them(tmp_path, installed):
     before = list(rcParams["font.family"])
     draw_displays("t", displays(), tmp_path / "squares.png")

@@ -196,7 +196,7 @@ def test_some_beginnings(sound, path):
     refused(path)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_beginnings_everywhere(sound, path):
     for length in range(0, len(sound["words"]), 3):
         path.write_bytes(sound["words"][:length])

@@ -95,7 +95,7 @@ class TestProtocol:
         assert (len(folds), comparison.n_repeats, comparison.n_neighbors) == (8, 2, 3)
         assert {str(vote) for vote in comparison.raw.votes} == {"3-NN"}
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_same_seed_same_answer(self):
         X, y = hidden(n=60, p=4)
         first, second = (
@@ -438,7 +438,7 @@ class TestFailures:
 
 
 class TestReferences:
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_they_are_ranked_apart_untested_on_the_same_folds(self, alone, comparison):
         assert [reference.name for reference in comparison.references] == [
             "logistic regression",

@@ -170,7 +170,7 @@ class TestTwins:
             for inner_train, inner_test in comparison.protocol.inner_folds(train):
                 assert not set(original[inner_train]) & set(original[inner_test])
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_kept_they_are_the_trap(self, jitter):
         X, y, _ = with_twins(jitter)
         comparison = quick(X, y, [TRAP], keep_twins=True, n_splits=5)

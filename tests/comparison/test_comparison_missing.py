@@ -145,7 +145,7 @@ class TestComparison:
             moved = Fold(protocol_of(X[order], y[order]), place[train], place[test]).prepared[1]
             np.testing.assert_allclose(moved, found, atol=1e-12)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_the_order_and_the_unit_of_features_mean_nothing(self):
         X, y = with_gaps()
         order = np.random.default_rng(1).permutation(6)

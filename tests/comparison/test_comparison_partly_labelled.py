@@ -73,7 +73,7 @@ def test_the_rest_is_ranked_as_if_unlabelled_rows_were_not_there():
         )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_semi_supervised_methods_join():
     added = {method.name for method in METHODS} - {method.name for method in all_methods()}
     assert added == {"DP", "SDA", "TDL"}
@@ -129,7 +129,7 @@ def test_tdl_is_scored_as_its_definition_says():
     assert comparison["TDL"].score[0] == np.mean(CLASSES[train][nearest] == CLASSES[test])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "y",
     [
@@ -147,7 +147,7 @@ def test_labels_of_every_kind(y):
     assert set(comparison["TDL"].predictions[0]) <= set(y[KNOWN])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_closer_looks():
     settings = {
         "settings": lambda p: [{"n_components": m} for m in (2, 20)],
@@ -183,7 +183,7 @@ def test_numbers():
     assert any(method.unlabelled for method in all_methods("regression", semi_supervised=True))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_mark_for_no_label():
     y, marked = CLASSES.astype(object), np.where(KNOWN, CLASSES, -1)
     dne = Method("DNE", DNE(), nested=False)

@@ -122,7 +122,7 @@ class TestKnownAnswers:
                 1000 * first[name].scores["mae"], second[name].scores["mae"], rtol=1e-9
             )
 
-    @pytest.mark.slow
+    @pytest.mark.long
     @pytest.mark.parametrize("score", SCORES["regression"])
     def test_each_score_ranks_and_chooses(self, score):
         worse = Method("last", LastFeature(), nested=False)
@@ -197,7 +197,7 @@ class TestProtocol:
                 predictions.append(fold.predictions(found.Z, found.queries, votes))
             np.testing.assert_allclose(*predictions, rtol=1e-9)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_same_seed_same_answer(self):
         first, second = (
             quick(*hidden(n=60, p=6), n_neighbors=None, random_state=3) for _ in range(2)

@@ -171,7 +171,7 @@ class TestThePredictorForTablesIsChosen:
         for train, test in protocol.member_folds(rows):
             assert not set(groups[train]) & set(groups[test])
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_it_is_fitted_once_more_on_all_rows(self):
         X, y = hidden(90, p=4)
         method = Method("tables", NCAClassifier(alpha=0.5), own_vote=True, nested=False)

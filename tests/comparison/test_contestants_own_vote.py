@@ -55,7 +55,7 @@ def comparison():
     return compare(table(), "kind", methods=nca_tables(), **FOLDS)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_it_is_ranked_and_chosen(comparison):
     result = comparison["NCA tables"]
     assert result.kind == "method"
@@ -158,7 +158,7 @@ def test_a_space_that_was_not_kept_is_learned_again(comparison):
     np.testing.assert_allclose(again.embedding, seen.embedding, atol=0.1)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_groups_unlabelled_rows_and_numbers():
     """Rows without a label are left out, and rows of a group stay together, as for any method."""
     frame = table()

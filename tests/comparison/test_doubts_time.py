@@ -68,7 +68,7 @@ def test_numbers_named_like_a_time_are_one_if_the_rows_are_in_their_order(tmp_pa
     assert doubts(tmp_path, order=order, length=years) == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_dates_that_do_not_say_when_a_row_was_recorded(tmp_path):
     (date,) = days().values()
     assert doubts(tmp_path, birth_date=date) == []

@@ -117,7 +117,7 @@ def test_the_map_is_near_the_exact_one(method):
     assert subspace_angles(method.fit(X, y).components_.T, components.T).max() < 0.05
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_on_a_cluster(client, data):
     model = DaskDNE(3, n_neighbors=5, search="approximate").fit(*blocks(*data))
     assert model.search_ == "approximate"

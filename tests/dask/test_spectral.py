@@ -37,7 +37,7 @@ METHODS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("estimator", METHODS, ids=lambda estimator: type(estimator).__name__)
 def test_same_as_local(estimator, client, data):
     X, y = blocks(*data)
@@ -76,7 +76,7 @@ def test_same_input_same_bits(client, data):
     np.testing.assert_array_equal(first.components_, second.components_)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_labels_of_any_kind_and_other_blocks(client, data):
     expected = DaskDNE().fit(*blocks(*data, (300,))).components_
     for labels in (data[1].astype(float), np.array([f"{c}" for c in data[1]], dtype=object)):

@@ -15,7 +15,7 @@ from .test_tdl import problem
 
 
 class TestNewRows:
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_halves_of_digits(self):
         X, y = load_digits(return_X_y=True)
         train = np.arange(len(X)) % 2 == 0

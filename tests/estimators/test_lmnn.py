@@ -409,7 +409,7 @@ class TestGivenComparisons:
                 loss = loss_of_triplets(A, X, triplets, weights)
                 assert loss >= model.objective_ * (1 - 1e-5)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_begins_in_the_scale_of_the_lowest_loss(self, compared):
         X, triplets, weights = compared
         with pytest.warns(ConvergenceWarning):

@@ -84,7 +84,7 @@ class TestFit:
         assert len(model.loss_curve_) == model.n_iter_ + 1
         assert (np.diff(model.loss_curve_) <= 0).all()
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_no_step_lowers_the_loss(self):
         """At the minimum the gradient of error and penalty is 0; the weight of the penalty follows
         from u.

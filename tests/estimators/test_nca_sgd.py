@@ -417,7 +417,7 @@ def test_defaults_are_what_the_documentation_says():
         assert 500 <= n_batches * found.n_epochs < 1000
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("structure", ["full", "diagonal"])
 def test_a_feature_that_is_constant_in_the_rows_of_the_init_is_learned(structure, monkeypatch):

@@ -153,7 +153,7 @@ class TestManyRows:
         assert all_rows.loss_curve_[0] == pytest.approx(exact.loss_curve_[0], rel=1e-10)
         assert all_rows.objective_ == pytest.approx(exact.objective_, rel=1e-3)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     @pytest.mark.parametrize(
         "parameters",
         [

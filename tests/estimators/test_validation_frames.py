@@ -121,7 +121,7 @@ def expected():
     return comparison["LPP"].score, score_by_dimension(comparison)["LPP"][2]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("library", "kind"),
     [

@@ -86,7 +86,7 @@ class TestTraceDifference:
         np.testing.assert_allclose(lanczos.values, dense[0], rtol=1e-9)
         np.testing.assert_allclose(np.abs(np.sum(lanczos.vectors * dense[1], axis=0)), 1, atol=1e-6)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_large_matrices_with_few_components_are_solved_by_lanczos(self):
         A = symmetric(1200, 0)
         np.testing.assert_array_equal(

@@ -90,7 +90,7 @@ class TestConformalQuantile:
 
 
 class TestSets:
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_coverage_of_exchangeable_rows(self):
         """The mean over draws of the covered share lies between the bounds of the theory."""
         n, n_new, rng = 99, 200, np.random.default_rng(1)
@@ -222,7 +222,7 @@ class TestQuantiles:
         found = rows.quantiles(np.zeros((1, 1)), votes[None], np.array([0.25, 0.75]))
         np.testing.assert_allclose(found, [[49, 149]], atol=2)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_coverage_where_a_few_numbers_are_huge(self):
         """The mean of all rows, by which new ones are predicted, is not that of the rows by which
         those held out were.
@@ -451,7 +451,7 @@ def split(kind, seed, n=800):
 class TestRareValues:
     """A training row has its own value, and a new one may have none that was there."""
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_few_alarms_without_drift(self, kind):
         alarms = 0
         for seed in range(20):

@@ -94,7 +94,7 @@ def test_folds_keep_units_together_and_differ():
     assert not np.array_equal(draws[0][0][1], draws[1][0][1])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_each_round_holds_out_other_groups(monkeypatch):
     X, y = blobs()
     groups = np.random.default_rng(0).integers(0, 20, N)
@@ -227,7 +227,7 @@ def test_few_rows(n):
     assert np.isfinite(found.probabilities).all()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_more_rows_are_labelled_by_the_other_folds(flipped, monkeypatch):
     X, wrong, _, _ = flipped
     monkeypatch.setattr(issues, "MAX_ROWS", 60)

@@ -106,7 +106,7 @@ class TestTransform:
             model.predict_proba(self.frame), np.tile(frequent, (len(self.y), 1)), atol=0.01
         )
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_encoded_rows(self):
         """Rows that an encoder has encoded, and what their features are, are learned from as the
         frame.
@@ -422,7 +422,7 @@ class TestClassifier:
         with pytest.raises(ValueError, match=message):
             NCAClassifier(**parameters).fit(*load_iris(return_X_y=True))
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_class_weights(self):
         rng = np.random.default_rng(0)
         y = np.repeat([0, 1], [100, 20])
@@ -618,7 +618,7 @@ class TestRegressor:
             NCARegressor().fit(np.arange(10.0)[:, None], y)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_many_rows_go_on_by_stochastic_gradient(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))

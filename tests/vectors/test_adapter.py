@@ -401,7 +401,7 @@ class TestWeights:
         np.testing.assert_array_equal(A, B)
         assert not np.allclose(A, clone(model).fit(X[kept], y[kept]).components_)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_only_ratios_count_and_equal_ones_are_none(self):
         X, y = planted()
         y = np.where(np.arange(60) % 10 == 9, -1, y)  # some rows without a label

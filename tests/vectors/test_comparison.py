@@ -100,7 +100,7 @@ class TestAdapt:
         assert sum(found.n_queries.values()) == 400
         assert list(found.n_queries) == [SEEN, UNSEEN]
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_noise_keeps_raw(self):
         known = labelled(200)
         y = np.random.default_rng(1).permutation(known.y)
@@ -179,7 +179,7 @@ class TestAdapt:
         expected = unit_rows((X - mean) @ A.T)
         np.testing.assert_allclose(Z @ Z.T, expected @ expected.T, atol=1e-5)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_pairs_do_not_find_themselves(self):
         known = labelled(100)
         order = np.argsort(known.y, kind="stable")

@@ -487,14 +487,14 @@ class TestFarPairs:
             order = np.argsort(matcher.decision_function(pairs))
             assert (np.diff(p[order]) >= 0).all()
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_in_a_learned_space(self):
         X, y = load_iris(return_X_y=True)
         matcher = Matcher(FrozenEstimator(NCA(2, alpha=0.1).fit(X, y))).fit(X, y)
         assert matcher.match_probability(X[:50], X[100:]).max() < 0.01
         assert (matcher.predict(np.stack([X[:50], X[100:]], axis=1)) == -1).all()
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_agree_with_predict_where_no_match_is_likely(self):
         X = np.random.default_rng(0).normal(size=(160, 8))
         matcher = Matcher().fit(X, np.repeat(np.arange(40), 4))
@@ -766,7 +766,7 @@ class TestSpaces:
         Z = matcher.estimator_.embed(X[:5])
         np.testing.assert_allclose(cosines, np.sum(Z * unit_rows(X[5:10]), axis=1))
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_of_queries_and_documents(self, rows):
         X, y = rows
         judged = np.argwhere(y[::4, None] == y)

@@ -95,7 +95,7 @@ class TestChoice:
         by_labels = precision_of_new_classes(X, y, start="plda")
         assert precision_of_new_classes(X, y) > by_labels + 0.1
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_where_noise_is_large_nothing_is_added(self):
         """All classes differ in the same few directions, and the others have noise alone."""
         rng = np.random.default_rng(0)

@@ -473,7 +473,7 @@ class TestCommand:
         assert main(["adapt", *FILES, *words, *written]) == 2
         assert {"a.safetensors", "a.html"} <= {path.name for path in Path().iterdir()}
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_pairs_with_negatives(self, capsys):
         order = np.arange(N)
         like = [(f"d{i}", f"d{(i + 10) % N}", 1) for i in order[:20]]

@@ -102,7 +102,7 @@ def test_what_is_found_is_printed_and_written(here, capsys, frame):
     assert found["sentences"][0] in page.partition("<script")[0]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rows_are_numbered_as_in_the_file(here, capsys):
     """Empty rows among them count; they have no label."""
     lines = (here / "grain.csv").read_text().splitlines()
@@ -115,7 +115,7 @@ def test_rows_are_numbered_as_in_the_file(here, capsys):
     assert frame["plot"][92] == "plot 90"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_table_without_wrong_labels(here, capsys, frame):
     clean = frame.iloc[:N].copy()
     clean["kind"] = NAMES[np.arange(N) % 3]
@@ -190,7 +190,7 @@ def test_groups_and_unlabelled_rows(here, capsys, frame):
         assert all(field[near["row"]] != field[one["row"]] for near in one["neighbors"])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_column_that_predicts_the_target_is_named(here, capsys, frame):
     frame.assign(code=frame["kind"].str[0]).to_csv("leak.csv", index=False)
     assert main(["check", "leak.csv", "--target", "kind", "--json", "leak.json"]) == 0
@@ -199,7 +199,7 @@ def test_a_column_that_predicts_the_target_is_named(here, capsys, frame):
     assert [one["column"] for one in found["table"]["suspicious"]] == ["code"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_where_classes_overlap_the_headline_is_an_upper_bound(here, capsys):
     rng = np.random.default_rng(0)
     kind = rng.integers(2, size=160)
