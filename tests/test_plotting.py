@@ -609,7 +609,7 @@ class TestRanking:
         } | options
         return RankingDisplay.from_comparison(compare(X[::2], y[::2], **options), ax=ax)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_a_line_a_method_with_the_best_above(self, ax):
         comparison = self.display(ax).comparison
         labels = [label.get_text() for label in ax.get_yticklabels()]

@@ -188,7 +188,7 @@ def test_what_a_table_contains_is_never_markup(here, capsys, undrawn):
     assert "ignored, constant: [red]unit[/]" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_names_are_never_formulas(here):
     (here / "$we_{ird$.csv").write_text(CSV.replace("a\n", "$a_{$\n"))
     assert main(["compare", "$we_{ird$.csv", "--target", "kind", *QUICK]) == 0

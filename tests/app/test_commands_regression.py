@@ -136,7 +136,7 @@ def test_whole_numbers_and_npz_files(here, capsys):
     np.testing.assert_array_equal(parquet.y, whole.y)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_standard_input(here, capsys, monkeypatch):
     monkeypatch.setattr(
         "sys.stdin", SimpleNamespace(buffer=io.BytesIO((here / "houses.csv").read_bytes()))

@@ -211,7 +211,7 @@ def test_the_picture_that_is_drawn_unasked_is_no_input(here, capsys, command, pi
     assert f"{picture} is {source}" in refused(command.split(), capsys, here)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_picture_that_is_drawn_unasked_has_the_name_that_is_checked(here, undrawn):
     arguments = [*COMPARE.split(), "--quick", "--methods", "PCA", "--no-references"]
     assert main(arguments) == main(["inspect", "m.safetensors"]) == 0

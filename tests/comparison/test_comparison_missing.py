@@ -125,7 +125,7 @@ class TestComparison:
         nmmp = Method("NMMP", NMMP(1), nested=False)
         assert quick(X, y, [nmmp], keep_twins=True)["NMMP"].score.mean() > 0.99
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_the_winner_takes_rows_with_gaps(self):
         X, y = with_gaps()
         comparison = quick(X, y, [DNE_METHOD], refit=True)
@@ -165,7 +165,7 @@ class TestComparison:
         assert comparison.protocol.n_twins == 15  # alike, and so on one side of every split
         assert comparison["DNE"].score.mean() > 0.8
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_views(self):
         X, y = with_gaps()
         comparison = quick(X, y, [DNE_METHOD])

@@ -49,7 +49,7 @@ def spied():
     return run
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_rest_is_ranked_as_if_unlabelled_rows_were_not_there():
     methods = [method for method in METHODS if method.name in ("PCA", "LDA")]
     constant = {"references": default_references()[:2]}
@@ -116,7 +116,7 @@ def test_the_order_of_unlabelled_rows_does_not_matter():
     np.testing.assert_array_equal(first["TDL"].score, second["TDL"].score)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_tdl_is_scored_as_its_definition_says():
     method = Method("TDL", TDL(5, reg=1.0), nested=False, unlabelled=True)
     comparison = compare(X, Y, methods=[method], **QUICK | {"n_neighbors": 1})

@@ -87,7 +87,7 @@ class TestKnownAnswers:
         np.testing.assert_allclose(comparison.raw.scores["mae"], -errors, rtol=1e-12)
         assert (len(comparison.folds), comparison.n_repeats, comparison.score.name) == (8, 2, "r2")
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_a_better_method_wins_and_is_fitted(self):
         X, y = hidden()
         comparison = quick(X, y, n_splits=5, refit=True)
@@ -269,7 +269,7 @@ class TestResolution:
 
 
 class TestViews:
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_score_by_dimension(self):
         X, y = hidden(p=8)
         comparison = quick(X, y, n_repeats=2)

@@ -38,7 +38,7 @@ def comparison():
 
 
 class TestAutomaticChoice:
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_its_outcome_is_that_of_the_method_which_the_fold_chose(self, comparison):
         choice = comparison.choice
         assert (choice.name, choice.kind, choice.method) == (CHOICE, "choice", None)

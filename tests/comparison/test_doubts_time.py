@@ -117,7 +117,7 @@ def test_few_rows_with_a_trend(tmp_path, n):
     assert doubt.code == "time"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_of_rows_without_a_trend_few_are_doubted(tmp_path):
     """At most one in a hundred are, whatever their number."""
     found = []

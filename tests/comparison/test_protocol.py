@@ -55,7 +55,7 @@ class TestFoldsByTheNumberOfRows:
         assert len(train) == 30_000 - len(test) * (1 if keep_twins else 2)
         assert (reduced, len(first_repeat([(train, test)]))) == ({}, 1)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_of_many_rows_near_twins_of_held_out_ones_are_not_learned_from(self):
         X, y = table(10_500, p=6)
         X = np.vstack([X, X + np.float32(1e-4) * table(10_500, p=6, seed=1)[0]])
@@ -257,7 +257,7 @@ class TestInnerFolds:
 class TestHeldOutOfMany:
     """The rows that a predictor for tables holds out of more than 2,000 are those of whole units."""
 
-    @pytest.mark.slow
+    @pytest.mark.long
     @pytest.mark.parametrize("grouped", [True, False])
     @pytest.mark.parametrize(("n", "n_held"), [(2600, 520), (25_000, 2000)])
     def test_no_unit_is_also_learned_from(self, n, n_held, grouped):

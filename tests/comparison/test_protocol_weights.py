@@ -39,7 +39,7 @@ def scores(comparison):
     return {one.name: one.score.tolist() for one in every}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_row_of_weight_0_is_absent(weights):
     X, y = hidden()
     weights[::7] = 0
@@ -51,7 +51,7 @@ def test_a_row_of_weight_0_is_absent(weights):
     assert weighted["DNE"].interval == absent["DNE"].interval
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_equal_weights_are_none():
     X, y = hidden()
     assert scores(quick(X, y, sample_weight=np.full(150, 2.5))) == scores(quick(X, y))
@@ -105,7 +105,7 @@ def test_fits_get_the_weights_of_their_rows(weights):
         np.testing.assert_array_equal(given, weights[rows])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_takes_no_weights_is_named(weights):
     X, y = hidden()
     methods = [FIXED, Method("last", LastFeature(), nested=False)]
@@ -116,7 +116,7 @@ def test_what_takes_no_weights_is_named(weights):
     assert quick(X, y, methods).unweighted == ()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rows_of_a_group_stay_together(weights):
     X, y = hidden()
     weights[:12] = 0  # more than two groups
@@ -138,7 +138,7 @@ def test_a_frame_with_its_target(weights):
     np.testing.assert_allclose(found.raw.score, expected.raw.score, atol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_sparse_rows(weights):
     X, y = hidden()
     sparse = quick(csr_array(X), y, scale=False, sample_weight=weights)

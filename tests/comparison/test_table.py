@@ -66,7 +66,7 @@ def test_a_named_target(library):
         assert remark in shown
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_it_is_the_comparison_of_the_encoded_rows():
     frame = visits()
     features = frame.drop(columns="kind")

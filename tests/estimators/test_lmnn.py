@@ -477,7 +477,7 @@ class TestGivenComparisons:
         assert single.components_.dtype == np.float32
         assert single.objective_ == pytest.approx(model.objective_, rel=2e-3)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_wide_rows_need_no_p_by_p_map_and_stay_sparse(self):
         rng = np.random.default_rng(0)
         triplets = np.array([rng.permutation(30)[:3] for _ in range(40)])

@@ -220,7 +220,7 @@ class TestCandidates:
             random_state=0,
         )
 
-    @pytest.mark.slow
+    @pytest.mark.long
     @pytest.mark.parametrize(
         "objective", ["expected_accuracy", pytest.param("log_likelihood", marks=pytest.mark.slow)]
     )
@@ -270,7 +270,7 @@ class TestContinuousTargets:
         a = NCA(1, target="continuous").fit(X, y).components_[0]
         assert abs(a @ direction) / np.linalg.norm(a) / np.linalg.norm(direction) > 0.97
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_unit_and_origin_of_the_target_do_not_matter(self):
         X, y = load_diabetes(return_X_y=True)
         plain = NCA(3, target="continuous").fit(X, y)

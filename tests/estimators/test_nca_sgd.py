@@ -98,7 +98,7 @@ class TestTheFit:
         ]
         assert scores[0] > scores[1] - 0.015
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_every_row_a_candidate(self):
         X, y = wine()
         assert sgd(2, n_candidates=None).fit(X, y).objective_ == pytest.approx(

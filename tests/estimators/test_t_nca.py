@@ -66,7 +66,7 @@ class TestPlacement:
         expected = expected_placement(picture, picture.landmarks_, own=True)
         np.testing.assert_allclose(picture.embedding_, expected, rtol=1e-9)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_exact_duplicates(self):
         X, y = wine()
         X, y = np.repeat(X[:60], 20, axis=0), np.repeat(y[:60] + (np.arange(60) % 2), 20)
@@ -117,7 +117,7 @@ class TestPositions:
             nearest = np.sort(pairwise_distances(picture.embedding_[y == c]), axis=1)[:, 1]
             assert np.median(nearest) > 0.1
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_a_row_alone_in_its_class_does_not_depend_on_rounding(self):
         X, y = wine()
         y[70] = 3
@@ -187,7 +187,7 @@ class TestPictures:
         after = accuracy(TDistributedNCA().fit(X[:200], y[:200]), X, y, 200)
         assert after == pytest.approx(before, abs=0.02)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_numbers(self):
         X, y = load_diabetes(return_X_y=True)
         picture = TDistributedNCA(target="continuous").fit(X[:300], y[:300])

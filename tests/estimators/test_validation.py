@@ -83,7 +83,7 @@ def test_new_rows_are_refused_in_the_same_words():
         model.transform(NUMBERS.assign(b=pd.date_range("2024-01-01", periods=N)))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_remedies_are_taken_at_their_word():
     for rows in (WORDS, GAPS):
         with warnings.catch_warnings():

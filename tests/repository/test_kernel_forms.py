@@ -172,7 +172,7 @@ def test_five_classes_that_no_direction_separates_become_separable(seed):
     assert model.score(T, t) > KNeighborsClassifier(1).fit(X, y).score(T, t) + 0.2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not PAGE.exists(), reason="the documentation is not installed")
 def test_the_page():
     """Its blocks run, and what a comment says a line gives is what it gives."""

@@ -48,7 +48,7 @@ class TestTDL:
         right = np.argmin(squares, axis=0) == y
         assert tdl.nearest_kernel_mean(X, y, few) == pytest.approx(100 * right[few < 0].mean())
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_support_vectors_part_what_can_be_parted(self, rng):
         y = np.repeat([0, 1], 40)
         X = rng.normal(size=(80, 2)) + 8 * y[:, None]

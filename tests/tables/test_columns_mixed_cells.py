@@ -319,7 +319,7 @@ def test_lacking_columns_are_missing_unless_they_are_more_than_half_of_the_effec
         encoder.transform(frame[["age"]])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_unread_cells_count_as_drift():
     frame, labels, _ = cars(400)
     model = NCAClassifier(random_state=0).fit(frame, labels)

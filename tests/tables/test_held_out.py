@@ -479,7 +479,7 @@ class TestDrift:
     def test_holm(self):
         np.testing.assert_allclose(holm([0.04, 0.01, 0.5, 0.03]), [0.09, 0.04, 0.5, 0.09])
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_few_alarms_without_drift(self):
         rng, alarms = np.random.default_rng(5), 0
         for _ in range(40):

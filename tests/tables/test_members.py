@@ -88,7 +88,7 @@ class TestManyRows:
         assert sizes[-1] == 600
         assert max(sizes[:-1]) == 480
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_an_interrupt_keeps_finished_rounds(self, monkeypatch, few_steps):
         steps = self.descents(monkeypatch)
         whole = NCARegressor(n_bins=8, random_state=0).fit(*few_steps)

@@ -74,7 +74,7 @@ def test_the_penalties_of_the_other_encodings(n_columns, is_wide, monkeypatch):
 class TestTransform:
     frame, y = mixed_table()
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_neighbours_are_those_in_the_learned_space(self):
         model = NCAClassifier().fit(self.frame, self.y)
         Z = model.transform(self.frame)
@@ -368,7 +368,7 @@ class TestClassifier:
             expected += expert.share * votes / weights.sum(axis=1, keepdims=True)
         np.testing.assert_allclose(model.predict_proba(X[1:9:2]), expected, rtol=1e-6)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_encodings_are_mixed(self):
         frame, y = mixed_table()
         mixed, one = NCAClassifier().fit(frame, y), NCAClassifier(n_bins=5).fit(frame, y)

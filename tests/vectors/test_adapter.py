@@ -292,7 +292,7 @@ class TestNested:
 
 
 class TestQuantized:
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_int8_changes_only_what_transform_returns(self):
         X, y = planted()
         plain, coded = (EmbeddingAdapter(M, quantize=name).fit(X, y) for name in (None, "int8"))

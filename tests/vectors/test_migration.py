@@ -193,7 +193,7 @@ class TestChoice:
             shares.append(np.mean([np.isin(a, b).mean() for a, b in zip(found, own, strict=True)]))
         assert shares[1] > shares[0] + 0.05
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_labels_are_used_where_they_help(self):
         rng = np.random.default_rng(0)
         y = np.arange(800) % 5  # fewer than eight: all are seen

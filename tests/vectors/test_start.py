@@ -116,7 +116,7 @@ class TestChoice:
         several[:, 0] = 1
         assert EmbeddingAdapter(M, max_iter=1).fit(X, several).start_ == "plda"
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_precision_and_names_of_classes_do_not_count(self):
         X, y = topics(turned=True)
         names = np.random.default_rng(1).permutation(12)[y]

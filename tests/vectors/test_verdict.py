@@ -148,7 +148,7 @@ def test_labels_decide_against_the_better_of_both_models():
     assert better.reference == "embedded again"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_classes_that_the_map_has_not_seen_may_forbid_it(monkeypatch):
     """What labels add to their classes, others may lose: then it is no migration without a loss."""
     monkeypatch.setattr(migration, "TRIED", migration.TRIED | {"label_weight": ([3.0], [3.0])})
@@ -205,7 +205,7 @@ def test_arguments_that_do_not_fit():
         evaluate_migration(X, X, side="both")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_labels_that_no_model_finds():
     """Rows come in opposite pairs of one class: nobody's nearest neighbours are of its class."""
     X = embeddings(200)
@@ -268,7 +268,7 @@ def test_judgements_may_tell_what_neighbours_cannot():
     assert found.verdict == "migrate"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_copies_of_a_relevant_row_are_one_row():
     old, new, queries, relevant = judged()
     found = evaluate_migration(old, new, queries=queries, relevance=relevant)

@@ -101,7 +101,7 @@ def names_in(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_model_works_like_any_other(made, here, capsys):
     assert main(["predict", "m.safetensors", "many/part-1.parquet", "-o", "labels.csv"]) == 0
     assert (pd.read_csv("labels.csv")["label"] == made[1]["kind"][300:650].to_numpy()).mean() > 0.9

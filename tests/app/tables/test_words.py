@@ -142,7 +142,7 @@ def test_only_a_table_that_detects_less_than_a_large_difference_is_large_enough(
     assert "difference" not in Summary(replace(found, least_difference=np.inf)).verdict
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_of_several_the_interval_is_said_not_to_be_corrected():
     methods = [*ONE, Method("PCA", PCA(), nested=False)]
     found = Summary(compare(WIDE, MANY, methods=methods, **ALONE))
@@ -415,7 +415,7 @@ def test_notes_of_samples():
     assert re.fullmatch("Learned from 5[01] of 72 training rows: (PCA, DNE|DNE, PCA).", line)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_notes_of_a_class_minus_1():
     doubt = "-1 was taken as a class: if it marks rows without a label, give --unlabelled -1."
     assert list(Summary(compare(X, Y - 1, methods=[], **ALONE)).notes) == [doubt]

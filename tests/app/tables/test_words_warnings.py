@@ -49,7 +49,7 @@ def test_meanings_begin_as_warnings_of_the_library_do():
         assert source.count(f'"{start}') >= 2, start  # here, and where it is warned
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_of_features_that_repeat_others_nothing_is_said():
     """A sum beside its parts, up to the last digits: the map does without it, and there is nothing
     to do.
