@@ -316,7 +316,7 @@ def check(add: Add) -> None:
 
     Contradictory twins are equal in all features but have different labels. Far rows are compared
     by all columns, with numbers in standard deviations. Like compare, this command names columns
-    that only identify rows, that predict the target alone, or that look like groups of rows.
+    that only identify rows, that alone predict the target, or that look like groups of rows.
 
     Row numbers are those of pandas.read_csv: the first row is 0. The table is not changed.
 

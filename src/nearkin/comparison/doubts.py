@@ -140,7 +140,7 @@ def stand_apart(y: np.ndarray) -> bool:
 
 
 def leak(protocol: Protocol, table: EncodedTable) -> Doubt | None:
-    """Doubt: a column predicts the target alone."""
+    """Doubt: a column alone predicts the target."""
     if not table.suspects.suspicious:
         return None
     return Doubt(

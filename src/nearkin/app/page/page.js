@@ -415,7 +415,7 @@ function startRanking() {
   const dot = iconOf("unclear", svg("circle", {class: "fold", cx: 8, cy: 8, r: 2.5}));
   const key = html("div", {id: "ranking-key", class: "key"},
     used.map(status => html("span", {}, icon(STATUS_SHAPE[status], status), said[status])),
-    ranking.some(interval) ? html("span", {}, band, "95% interval of the difference, laid from the baseline") : null,
+    ranking.some(interval) ? html("span", {}, band, "95% interval of the difference, added to the baseline") : null,
     ranking.some(row => row.folds.length > 1) ? html("span", {}, dot, "a fold") : null);
   section("Ranking", aside(`${score.title} on held-out rows${score.sign < 0 ? ", smaller is better" : ""}; every difference is `
     + `from ${baseline.name}.${used.includes("reference") ? " The references, which are not k-NN, stand below." : ""}`
@@ -734,7 +734,7 @@ function drawMatrix(id, matrix, title, most) {
       node.append(svg("rect", {x: left + 0.5, y: y + 0.5, width: size - 1, height: size - 1, ...style}));
       const text = size >= 30 && share >= 0.05 ? fixed(share, share > 99.9 ? 0 : 1) : "";
       texts.append(textAt(middle[0], middle[1] + 4, {class: "share"}, text));
-      const lines = () => [percent(share), `true: ${names[i]}`, `called: ${names[j]}`];
+      const lines = () => [percent(share), `true: ${names[i]}`, `predicted: ${names[j]}`];
       spots.push({x: middle[0], y: middle[1], size: size / 2, square: true, lines});
     });
   });
@@ -805,7 +805,7 @@ function startVectors() {
   const kinds = [...new Set(vectors.map(one => one.kind))], paint = i => /^(raw|centred)$/.test(kinds[i]) ? "ink" : color(i);
   const says = taken === recommended ? "recommended" : "taken", known = one => one !== raw && !missing(one.by_part[part].low);
   section("Quality and size", aside("Up and to the left is better. Dashed: the raw vectors. A bar is the 95 % interval of the "
-    + "difference from them, laid from their score: where it crosses the dashed line, no difference is shown. The ring marks the "
+    + "difference from them, added to their score: where it crosses the dashed line, no difference is shown. The ring marks the "
     + `vectors that are ${says}: ${taken}.`),
     html("div", {class: "key"}, kinds.map((kind, i) => html("span", {}, icon(i, paint(i), true), kind))),
     pair(parts.map((of, i) => [partOf(of, queries[of]), plot(`quality-${i}`)])));

@@ -185,7 +185,7 @@ def _of_model(model: Model, comparison: Comparison, fitted: str) -> str:
         text += f" ({shown} than a constant prediction)"
     elif not model.is_raw and choice.status != "better":
         text += " (not shown to be better than raw k-NN)"
-    return text + ". In doubt, as said above" * bool(comparison.doubts)
+    return text + ". Doubtful, as said above" * bool(comparison.doubts)
 
 
 def _draw(comparison: Comparison, table: Table, path: Path) -> list[str]:

@@ -276,7 +276,7 @@ class Summary:
         beside = self.wording.second
         self.second = WORDING[beside].at(np.mean(self.raw.scores.get(beside, np.nan)))
         self.n_tested = sum(row.is_tested and not row.is_repeated for row in self.rows)
-        self.doubts = [f"In doubt: {doubt.text}" for doubt in comparison.doubts]
+        self.doubts = [f"Caution: {doubt.text}" for doubt in comparison.doubts]
 
     @property
     def lines(self) -> list[dict[str, str]]:
