@@ -59,9 +59,9 @@ def predicted(frame, capsys, *options, code=0):
 
 def test_what_was_odd_is_said():
     notes = read_table("cars.csv", "value").notes
-    assert "age: 2 cells are no numbers, missing there: 'n/k' (2)" in notes
+    assert "age: 2 cells are not numbers, missing there: 'n/k' (2)" in notes
     assert (
-        "mileage: 9 cells are no numbers, missing there: 'Unknown' (9, with an indicator)" in notes
+        "mileage: 9 cells are not numbers, missing there: 'Unknown' (9, with an indicator)" in notes
     )
     assert any(line.startswith("read as numbers of several units: economy ('") for line in notes)
 
@@ -70,7 +70,7 @@ def test_what_was_odd_is_said():
 def test_strict_reads_words(command):
     options = PARSER.parse_args([command, "cars.csv", "--target", "value", "--strict"])
     notes = read_table("cars.csv", "value", reading=reading(options)).notes
-    assert any("read as text because of cells that are no numbers" in line for line in notes)
+    assert any("read as text because of cells that are not numbers" in line for line in notes)
 
 
 def test_every_row_is_predicted(capsys):
@@ -81,10 +81,10 @@ def test_every_row_is_predicted(capsys):
     found, said = predicted(new, capsys)
     said = " ".join(said.split())
     assert (
-        "age: 4 cells are no numbers, taken as missing: 'old' on line 32, 'old' on line 33, 'old' "
+        "age: 4 cells are not numbers, taken as missing: 'old' on line 32, 'old' on line 33, 'old' "
         "on line 34" in said
     )
-    assert "economy: 1 cell is no number in 'km/kg or kmpl', taken as missing: '12 mpg'" in said
+    assert "economy: 1 cell is not a number in 'km/kg or kmpl', taken as missing: '12 mpg'" in said
     assert "'Unknown'" not in said  # a word that was learned
     rest = np.r_[:30, 35:40]
     pd.testing.assert_frame_equal(found.iloc[rest], clean.iloc[rest])
@@ -125,7 +125,7 @@ def test_a_model_in_python_answers_too():
     clean = model.predict(new)
     new.loc[3, "age"] = "old"
     with pytest.warns(
-        UserWarning, match="age: 1 cell is no number, taken as missing: 'old' in row 3"
+        UserWarning, match="age: 1 cell is not a number, taken as missing: 'old' in row 3"
     ):
         found = model.predict(new)
     np.testing.assert_array_equal(np.delete(found, 3), np.delete(clean, 3))

@@ -466,12 +466,12 @@ def test_parameters_are_checked(options):
     [
         (
             ["€12.30", "€7.10", "€12.5O"],
-            "read as text because of cells that are no numbers (correct them, or list all marks in "
+            "read as text because of cells that are not numbers (correct them, or list all marks in "
             "--missing or missing_values): '€12.5O' in x (7 rows)",
         ),
         (
             ["01.02.2023", "28.02.2023", "31.02.2023"],
-            "read as text because of cells that are no dates (correct them",
+            "read as text because of cells that are not dates (correct them",
         ),
         (["$5", "$7", "€6"], "read as text because units differ: '$7' and '€6' in x"),
         (["yes", "no", "Yes"], "values that differ in case alone are kept apart: x"),

@@ -226,7 +226,7 @@ def target_numbers(
 ) -> tuple[np.ndarray, list[str]]:
     """Return a text target as numbers, read like feature columns, and remarks on how it was read.
 
-    Marks of missing cells, and up to a share `most_unread` of other cells that are no numbers, or
+    Marks of missing cells, and up to a share `most_unread` of other cells that are not numbers, or
     that have another unit than most, become NaN. More of these, dates and truth values raise a
     `RejectColumn` with such cells.
     """

@@ -360,7 +360,7 @@ def test_text_where_numbers_were_learned_is_missing(blocks, learned, suffix, pla
     path = write(LEARNED.assign(width=words), suffix)
     X, notes, _ = read_rows(path, learned.encoder)
     assert np.argwhere(np.isnan(X)).tolist() == [[12, learned.feature_names.index("width")]]
-    assert f"width: 1 cell is no number, taken as missing: 'wide' {place}" in notes
+    assert f"width: 1 cell is not a number, taken as missing: 'wide' {place}" in notes
     with pytest.raises(TableError) as caught:
         read_rows(path, learned.encoder, reading=Reading(strict=True))
     assert str(caught.value) == (
