@@ -90,7 +90,7 @@ def test_every_row_is_predicted(capsys):
     pd.testing.assert_frame_equal(found.iloc[rest], clean.iloc[rest])
     assert found["label"].notna().all()
     _, said = predicted(new, capsys, "--strict", code=2)
-    assert "'age' holds 'old' on line 32, but numbers were learned from there" in said
+    assert "'age' holds 'old' on line 32, but numbers were expected there" in said
 
 
 def test_columns_in_another_order_and_columns_that_lack(capsys):
@@ -100,13 +100,17 @@ def test_columns_in_another_order_and_columns_that_lack(capsys):
     pd.testing.assert_frame_equal(moved, clean)
     assert "lacks" not in said
     found, said = predicted(new.drop(columns="colour"), capsys)
-    assert "the table lacks 'colour', which was learned from, taken as missing in every row" in said
+    assert (
+        "the table lacks 'colour', which the training rows had, taken as missing in every row"
+        in said
+    )
     assert (found["label"] == clean["label"]).mean() > 0.9
     _, said = predicted(new.drop(columns="colour"), capsys, "--strict", code=2)
     assert "the table lacks 'colour'" in said
     _, said = predicted(new[["colour", "economy"]], capsys, code=2)
     assert (
-        "the table lacks 'mileage', 'age', which were learned from: add or rename columns" in said
+        "the table lacks 'mileage', 'age', which the training rows had: add or rename columns"
+        in said
     )
 
 

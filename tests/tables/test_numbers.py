@@ -113,7 +113,7 @@ def test_new_rows_are_read_as_the_table_was(case):
     assert fault.startswith("x: 1 cell is not a ")
     assert "'far' in row 1 " in fault
     with pytest.raises(
-        ValueError, match=r"'x' holds 'far' in row 1 .*, but .* were learned from there"
+        ValueError, match=r"'x' holds 'far' in row 1 .*, but .* were expected there"
     ):
         fitted(cells, strict=True).transform(frame_of([cells[0], "far"]))
 

@@ -63,7 +63,7 @@ def twins(protocol: Protocol, table: EncodedTable) -> Doubt | None:
     return Doubt(
         "twins",
         "twins were split like other rows, so that some were predicted from their own twin.",
-        "Expect less of new rows.",
+        "Expect worse scores on new rows.",
     )
 
 

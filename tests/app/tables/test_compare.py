@@ -94,7 +94,7 @@ def test_twins_that_were_split():
     )
     assert [doubt.code for doubt in found.doubts] == ["twins"]
     assert Summary(found).verdict.startswith("Caution: twins were split like other rows")
-    assert Summary(found).quote.endswith("Expect less of new rows.")
+    assert Summary(found).quote.endswith("Expect worse scores on new rows.")
 
 
 # Numbers, few of which are huge
@@ -235,7 +235,7 @@ def test_rows_of_new_groups_alone_are_remarked(given, tmp_path, monkeypatch, cap
         capsys.readouterr()
         assert main(["predict", "m.safetensors", name, "-o", "labels.csv"]) == 0
         said[name] = capsys.readouterr().err
-    assert "every machine is new: expect less of these rows" in said["new.csv"]
+    assert "every machine is new: expect worse predictions" in said["new.csv"]
     assert "is new" not in said["mixed.csv"] + said["t.csv"]
 
 

@@ -568,8 +568,8 @@ def _row_notes(comparison: Any) -> Iterator[str]:
         yield f"A few large numbers have most of the squares{by_mae}: R² depends on them alone."
     if n:
         done = (
-            "twins stay on one side of every split (but with --keep-twins), so expect more of new "
-            "rows with one here"
+            "twins stay on one side of every split (unless --keep-twins), so expect better scores "
+            "on new rows with one here"
         )
         if protocol.keep_twins:
             done = (
