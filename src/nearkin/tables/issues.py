@@ -176,7 +176,7 @@ def label_issues(
     random_state: Any = 0,
     progress: Progress | None = None,
 ) -> LabelIssues:
-    r"""Rank the rows of a table by how probably their label is wrong.
+    r"""Rank the rows of a table by how likely their label is to be wrong.
 
     Every row is predicted by maps and votes of `NCAClassifier` that have not seen it. Rows are
     ranked by the vote V for their given label y, the lowest first. The probability assumes that a

@@ -1100,8 +1100,8 @@ class Matcher(BaseEstimator):
             warn_user(
                 f"precision={precision:g} is not promised in an index of {n:,} rows: held-out "
                 f"queries were compared with {rules.every.n_candidates:,}, and among more rows a "
-                "wrong one comes nearer. The threshold is the most certain one. Expect less, or "
-                "learn from more rows."
+                "wrong one may come nearer. The threshold of the highest bound is taken. Ask for "
+                "less, or learn from more rows."
             )
         accepted = rules.accept(features, precision, n)
         if space.metric == "cosine":  # rows of zeros have no direction

@@ -270,9 +270,9 @@ function writeHead() {
     tile(protocol.tests > 1 ? `p (corrected for ${protocol.tests} tests)` : "p", pValue(choice.p))];
   document.querySelector("header").append(html("dl", {id: "keys"}, keys.filter(Boolean)), aside(
     `${choice.name}: method, dimension and number of neighbours are all chosen inside the training rows, `
-    + (data.doubts.length ? "but the doubts above stand against expecting this figure of new rows."
-      : `so this is the figure that a saved model can promise${table.twins.share > MANY_TWINS
-        ? " for rows without a twin here: of a row with one, expect more" : ""}.`)));
+    + (data.doubts.length ? "but given the doubts above, do not expect this figure on new rows."
+      : `so this is the figure to expect of a saved model${table.twins.share > MANY_TWINS
+        ? " on rows without a twin here: rows with one may do better" : ""}.`)));
 }
 
 function writeFacts() {
@@ -488,7 +488,7 @@ function drawEffects() {
     const y = step * i + 4, end = scale(one.effect);
     node.append(svg("rect", {class: "bar", x: left, y, width: Math.max(1, end - left), height: step - 8, rx: 2}),
       textAt(left - 6, y + 12, {"text-anchor": "end"}, short[i]), textAt(end + 6, y + 12, {class: "faint"}, size(one.effect)));
-    return {x: end, y: y + 8, lines: () => [one.column, `moves the rows by ${size(one.effect)}, in the mean`]};
+    return {x: end, y: y + 8, lines: () => [one.column, `moves the rows by ${size(one.effect)} (root mean square)`]};
   });
   explore(node, spots, (p, x, y) => Math.abs(p.y - y));
 }
@@ -849,8 +849,8 @@ function startMatches() {
     html("span", {}, iconOf(kind, svg("path", {class: dashed ? "dashed" : "curve", d: "M0 8H16"})), name));
   const band = iconOf("c0", svg("rect", {class: "band", y: 3, width: 16, height: 10}));
   section("Which cosine is a match?", sentences.map(text => html("p", {}, minus(text))),
-    html("div", {class: "key"}, key, html("span", {}, band, "precision with 95 % confidence"),
-      html("span", {}, "vertical: the cosine that guarantees a precision")),
+    html("div", {class: "key"}, key, html("span", {}, band, "precision, down to its 95 % lower bound"),
+      html("span", {}, "vertical: cosine at which a precision is promised")),
     pair(parts.map(({part, queries}, i) => [partOf(part, queries), plot(`matches-${i}`)])),
     grid(parts.flatMap(({part, promises}) => promises.map(one => ({...one, part}))), [
       ["matches", one => one.part], ["precision", one => fixed(100 * one.precision, 0), "number"],

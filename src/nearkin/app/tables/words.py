@@ -225,7 +225,7 @@ def drift_finding(drift: Drift, n_rows: int) -> str:
     if not drift.has_drifted:
         least = min([drift.familiarity, *drift.columns.values()])
         return (
-            f"No drift is shown: the {rows} look like the training rows (smallest p "
+            f"No drift is shown between the {rows} and the training rows (smallest p "
             f"{stated_p(least)} after Holm)."
         )
     moved = [f"{shown(name)} (p {stated_p(drift.columns[name])})" for name in drift.moved]
@@ -565,7 +565,9 @@ def _row_notes(comparison: Any) -> Iterator[str]:
         )
     if protocol.task != CLASSIFICATION and few_decide(y):
         by_mae = ", so methods are ranked by MAE" * (name == "mae")
-        yield f"A few large numbers have most of the squares{by_mae}: R² depends on them alone."
+        yield (
+            f"A few extreme numbers make up most of the squares{by_mae}: R² mainly depends on them."
+        )
     if n:
         done = (
             "twins stay on one side of every split (unless --keep-twins), so expect better scores "
