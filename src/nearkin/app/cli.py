@@ -745,15 +745,15 @@ OF_FOLDERS = {
             *("neighbors", "folds", "repeats", "quick", "no_scaling", "seed", "time_budget"),
             *("report", "json", "save", "picture"),
         ),
-        "Folders hold numbers without gaps, and classes: leave it out.",
+        "Folders hold complete numbers, and classes: leave such options out.",
     ),
     "predict": (
         ("model", "table", "output", "id", "search", "coverage"),
-        "Parquet files are read and written one by one: leave it out, or give one file.",
+        "Parquet files are read and written one by one: give one file, or leave such options out.",
     ),
     "transform": (
         ("model", "table", "output", "id", "picture"),
-        "Parquet files are read and written one by one: leave it out, or give one file.",
+        "Parquet files are read and written one by one: give one file, or leave such options out.",
     ),
 }
 

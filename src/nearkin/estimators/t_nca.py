@@ -371,8 +371,8 @@ def placement(
     parallel_map(search, row_blocks(len(Q), COLUMNS), len(Q) * len(H))
     if not np.isfinite(squares).all():
         raise ValueError(
-            "X lies so far from the landmarks that distances are lost: scale its features as those "
-            "of the training rows."
+            "X lies so far from the landmarks that distances are lost: scale its features like "
+            "those of the training rows."
         )
     weights = softmax(-squares / bandwidth**2, axis=1)
     ends = k * np.arange(len(Q) + 1)

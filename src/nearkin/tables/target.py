@@ -255,7 +255,7 @@ def _checked_numbers(y: np.ndarray, called: str) -> np.ndarray:
         )
     if y.dtype.kind not in "iuf":
         raise ValueError(
-            f"{called} holds no numbers but {y.dtype}: convert them, or take task='classification'."
+            f"{called} holds {y.dtype}, not numbers: convert them, or take task='classification'."
         )
     if np.isinf(y).any():
         n_rows = counted(np.isinf(y).sum(), "row")
