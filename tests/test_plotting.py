@@ -643,10 +643,10 @@ class TestRanking:
     def test_the_vote_is_named_where_it_was_given(self, ax):
         bars = "bars: 95% interval of the difference from the raw features"
         self.display(ax)
-        assert ax.get_xlabel() == f"held-out rows right (%)\n{bars}"
+        assert ax.get_xlabel() == f"accuracy on held-out rows (%)\n{bars}"
         ax.clear()
         self.display(ax, n_neighbors=3)
-        assert ax.get_xlabel() == f"held-out rows right (%), 3-NN\n{bars}"
+        assert ax.get_xlabel() == f"accuracy on held-out rows (%), 3-NN\n{bars}"
 
     def test_references_are_grey_below_a_line_and_far_ones_at_the_edge(self, ax):
         comparison = self.display(ax, references=default_references()[:2], n_neighbors=3).comparison

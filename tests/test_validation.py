@@ -1,4 +1,4 @@
-"""Rows whose squares are lost."""
+"""Rows whose squares overflow or underflow."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def test_the_feature_whose_square_is_lost_is_named(container, values, said):
     X = container(np.array([[1e-130, value] for value in values]))
     with pytest.raises(
         ValueError,
-        match=rf"X varies {said} feature 1 \(counted from 0\), whose square is lost".replace(
+        match=rf"X varies {said} feature 1 \(counted from 0\), whose square overflows or underflows".replace(
             "+", r"\+"
         ),
     ):
@@ -32,7 +32,7 @@ def test_the_feature_whose_square_is_lost_is_named(container, values, said):
 def test_squares_are_lost_in_their_sum_over_features():
     X = np.array([[0], [9e17]], np.float32)
     check_spread(X)
-    with pytest.raises(ValueError, match="whose square is lost"):
+    with pytest.raises(ValueError, match="whose square overflows or underflows"):
         check_spread(np.repeat(X, 100, axis=1))
 
 

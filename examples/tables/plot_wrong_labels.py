@@ -3,9 +3,9 @@ Wrong labels in a table
 =======================
 
 Which rows should somebody look at again? Some tumours of a table are given the other label here, so
-that the answer is known. :func:`nearkin.label_issues` ranks all rows by how probably their label is
-wrong. The picture shows how many of the wrong labels are among the first rows, and how many it
-expects there; and where they lie in the learned space.
+that the answer is known. :func:`nearkin.label_issues` ranks all rows by how likely their label is
+to be wrong. The picture shows how many of the wrong labels are among the first rows, and how many
+it expects there; and where they lie in the learned space.
 """
 
 # %%

@@ -193,7 +193,8 @@ def check_spread(X: Any, names: Sequence[str] = (), *, constant: bool = False) -
         size = f"{spread:.1e}" if np.isfinite(spread) else f"more than {np.finfo(X.dtype).max:.1e}"
         where = shown(names[at]) if len(names) else f"feature {at} (counted from 0)"
         raise ValueError(
-            f"X varies by {size} in {where}, whose square is lost: scale the features first."
+            f"X varies by {size} in {where}, whose square overflows or underflows: scale the "
+            "features first."
         )
 
 

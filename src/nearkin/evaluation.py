@@ -7,7 +7,7 @@ from .statistics import *  # noqa: F403
 from .vectors import *  # noqa: F403
 
 warnings.warn(
-    "nearkin.evaluation will be gone in version 0.5: comparisons of tables are in "
+    "nearkin.evaluation will be removed in version 0.5: comparisons of tables are in "
     "nearkin.comparison, those of vectors in nearkin.vectors, tests in nearkin.statistics.",
     FutureWarning,
     stacklevel=2,

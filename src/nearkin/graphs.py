@@ -161,7 +161,8 @@ def validate_affinity(
     largest = abs(W).max() if W.nnz else 1.0
     if not 1e-150 < largest < 1e150:
         raise ValueError(
-            f"{name} holds weights of up to {largest:.1e}, whose square is lost: scale it first."
+            f"{name} holds weights of up to {largest:.1e}, whose square overflows or underflows: "
+            "scale it first."
         )
     if W.nnz and abs(W - W.T).max() > 1e-10 * largest:
         raise ValueError(

@@ -319,12 +319,8 @@ def _draw_levels(ax: Any, levels: Levels) -> None:
 SEQUENTIAL = "cividis"
 # How a score is drawn: its factor, the title, and the axis label.
 SCORES = {
-    "accuracy": (100, "Accuracy", "held-out rows right (%)"),
-    "balanced_accuracy": (
-        100,
-        "Balanced accuracy",
-        "mean over the classes of held-out rows right (%)",
-    ),
+    "accuracy": (100, "Accuracy", "accuracy on held-out rows (%)"),
+    "balanced_accuracy": (100, "Balanced accuracy", "balanced accuracy on held-out rows (%)"),
     "f1": (1, "F1", "F1 on held-out rows, mean over the classes"),
     "auc": (1, "AUC", "area under the ROC curve on held-out rows"),
     "log_loss": (1, "Log loss", "log loss on held-out rows (less is better)"),
@@ -390,7 +386,7 @@ class RankingDisplay(Display):
     """The ranking of a comparison: mean scores, and intervals of the differences from the raw
     features.
 
-    Each bar is the 95 % interval of the paired difference, laid from the score of the raw features
+    Each bar is the 95 % interval of the paired difference, added to the score of the raw features
     (the dashed line). The automatic choice is a diamond. Predictors of other kinds are below a
     dividing line; if the mean of one is far off, it is written at the edge, and an arrow is where
     the edge cuts a bar.

@@ -386,7 +386,7 @@ def span_basis(R: np.ndarray, mean: np.ndarray) -> np.ndarray:
     if n_small:
         dropped = "which was dropped" if n_small == 1 else "which were dropped"
         warn_user(
-            f"X varies by less than {RANK_TOLERANCE:g} of its features in "
+            f"X varies by less than {RANK_TOLERANCE:g} of its features' spread in "
             f"{counted(n_small, 'direction')}, {dropped}: some features nearly repeat others, or "
             "sums of others. To keep what they add, replace them by the differences."
         )

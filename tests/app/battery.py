@@ -183,7 +183,7 @@ LAYOUTS = {
     ),
     "a short row": (
         0,
-        "rows with too few fields, the others are missing: 1 (line 26)",
+        "rows with too few fields, their last cells missing: 1 (line 26)",
         "t.csv",
         PLAIN + "1\n",
     ),

@@ -265,7 +265,7 @@ def leak():
     frame["reminder_fee"] = np.where(y == "paid", 0.0, 7.5)
     says = [
         "2 classes of 30",
-        "suspicious: reminder_fee (100.0% of the rows) predicts outcome alone",
+        "suspicious: reminder_fee (100.0% of the rows) alone predicts outcome",
     ]
     return Saved(frame.assign(outcome=y), "outcome", says, "leak.csv")
 

@@ -266,7 +266,7 @@ def test_control_c_prints_what_is_finished(here, default_signals):
     [
         ([], 0, "missing: '?' (8 cells), empty (4 cells)"),
         (["--missing", "-9", "?"], 0, "missing: '?' (8 cells), '-9' (4 cells), empty (4 cells)"),
-        (["--missing", "-9"], 0, "height: 8 cells are no numbers, missing there: '?' (8, with an"),
+        (["--missing", "-9"], 0, "height: 8 cells are not numbers, missing there: '?' (8, with an"),
         (
             ["--refuse-missing"],
             2,

@@ -145,7 +145,7 @@ def test_unfamiliar_rows_are_named(here, capsys):
 def test_drift_is_said_with_its_columns(here, capsys):
     predicted("--drift", "-q")
     err = capsys.readouterr().err
-    assert "No drift is shown: the 500 new rows look like the training rows" in err
+    assert "No drift is shown between the 500 new rows and the training rows" in err
     assert err.count("\n") == 1
     new = pd.read_csv("new.csv")
     new.assign(height=new["height"] + 0.7, colour="red").to_csv("new.csv", index=False)

@@ -59,9 +59,9 @@ def predicted(frame, capsys, *options, code=0):
 
 def test_what_was_odd_is_said():
     notes = read_table("cars.csv", "value").notes
-    assert "age: 2 cells are no numbers, missing there: 'n/k' (2)" in notes
+    assert "age: 2 cells are not numbers, missing there: 'n/k' (2)" in notes
     assert (
-        "mileage: 9 cells are no numbers, missing there: 'Unknown' (9, with an indicator)" in notes
+        "mileage: 9 cells are not numbers, missing there: 'Unknown' (9, with an indicator)" in notes
     )
     assert any(line.startswith("read as numbers of several units: economy ('") for line in notes)
 
@@ -70,7 +70,7 @@ def test_what_was_odd_is_said():
 def test_strict_reads_words(command):
     options = PARSER.parse_args([command, "cars.csv", "--target", "value", "--strict"])
     notes = read_table("cars.csv", "value", reading=reading(options)).notes
-    assert any("read as text because of cells that are no numbers" in line for line in notes)
+    assert any("read as text because of cells that are not numbers" in line for line in notes)
 
 
 def test_every_row_is_predicted(capsys):
@@ -81,16 +81,16 @@ def test_every_row_is_predicted(capsys):
     found, said = predicted(new, capsys)
     said = " ".join(said.split())
     assert (
-        "age: 4 cells are no numbers, taken as missing: 'old' on line 32, 'old' on line 33, 'old' "
+        "age: 4 cells are not numbers, taken as missing: 'old' on line 32, 'old' on line 33, 'old' "
         "on line 34" in said
     )
-    assert "economy: 1 cell is no number in 'km/kg or kmpl', taken as missing: '12 mpg'" in said
+    assert "economy: 1 cell is not a number in 'km/kg or kmpl', taken as missing: '12 mpg'" in said
     assert "'Unknown'" not in said  # a word that was learned
     rest = np.r_[:30, 35:40]
     pd.testing.assert_frame_equal(found.iloc[rest], clean.iloc[rest])
     assert found["label"].notna().all()
     _, said = predicted(new, capsys, "--strict", code=2)
-    assert "'age' holds 'old' on line 32, but numbers were learned from there" in said
+    assert "'age' holds 'old' on line 32, but numbers were expected there" in said
 
 
 def test_columns_in_another_order_and_columns_that_lack(capsys):
@@ -100,13 +100,17 @@ def test_columns_in_another_order_and_columns_that_lack(capsys):
     pd.testing.assert_frame_equal(moved, clean)
     assert "lacks" not in said
     found, said = predicted(new.drop(columns="colour"), capsys)
-    assert "the table lacks 'colour', which was learned from, taken as missing in every row" in said
+    assert (
+        "the table lacks 'colour', which the training rows had, taken as missing in every row"
+        in said
+    )
     assert (found["label"] == clean["label"]).mean() > 0.9
     _, said = predicted(new.drop(columns="colour"), capsys, "--strict", code=2)
     assert "the table lacks 'colour'" in said
     _, said = predicted(new[["colour", "economy"]], capsys, code=2)
     assert (
-        "the table lacks 'mileage', 'age', which were learned from: add or rename columns" in said
+        "the table lacks 'mileage', 'age', which the training rows had: add or rename columns"
+        in said
     )
 
 
@@ -125,7 +129,7 @@ def test_a_model_in_python_answers_too():
     clean = model.predict(new)
     new.loc[3, "age"] = "old"
     with pytest.warns(
-        UserWarning, match="age: 1 cell is no number, taken as missing: 'old' in row 3"
+        UserWarning, match="age: 1 cell is not a number, taken as missing: 'old' in row 3"
     ):
         found = model.predict(new)
     np.testing.assert_array_equal(np.delete(found, 3), np.delete(clean, 3))

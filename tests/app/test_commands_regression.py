@@ -156,7 +156,7 @@ def test_standard_input(here, capsys, monkeypatch):
         ("True,False,True,False,True", ["'price' holds True on line 2, which is not a number"]),
         ("a,b,c,d,e", ["'price' holds 'a' on line 2"]),
         ("3,3,3,3,3", ["t.csv: 'price' does not vary (all 3.0): at least two different targets are needed"]),
-        ("1e200,2,3,4,5", ["t.csv: 'price' holds values of up to 1.0e+200, whose square is lost: scale it first"]),
+        ("1e200,2,3,4,5", ["t.csv: 'price' holds values of up to 1.0e+200, whose square overflows or underflows: scale it first"]),
         ("1,2,3", ["t.csv: the table has 3 rows: too few rows"]),
     ],
 )  # fmt: skip

@@ -500,7 +500,7 @@ class TestReferences:
         ({"groups": [None] * 150}, "groups has missing values"),
         (
             {"X": np.arange(300.0).reshape(150, 2) * 1e150},
-            "whose square is lost: scale the features",
+            "whose square overflows or underflows: scale the features",
         ),
     ],
 )

@@ -46,7 +46,7 @@ def days(n=N):
 def test_labels_that_switch_in_time(tmp_path):
     (doubt,) = doubts(tmp_path, **days())
     assert doubt.code == "time"
-    assert doubt.text.startswith("rows are of different times (column 'date'), and the folds")
+    assert doubt.text.startswith("rows differ in time (column 'date'), and the folds")
     assert " trained on the earliest 70% is right in " in doubt.text
 
 

@@ -184,7 +184,7 @@ class TestGroupsOfMoreThanTen:
         comparison = quick(self.X, self.y)
         assert comparison.raw.score.mean() > 0.95  # which is why
         assert comparison.n_chained == 300
-        assert "300 rows hang together in groups of more than ten" in repr(comparison)
+        assert "300 rows form tight groups of more than ten" in repr(comparison)
         assert all(result.doubted for result in comparison.results)
         shown = replace(comparison["DNE"], difference=0.1, p_value=1e-9)
         assert (shown.status, shown.p_value) == ("unclear", 1e-9)

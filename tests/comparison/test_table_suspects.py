@@ -150,7 +150,7 @@ def test_text_with_nearly_a_value_a_row(tmp_path):
     assert few.notes == ["one-hot encoded: who (17 values)"]
 
 
-# What predicts the target alone is named
+# What alone predicts the target is named
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_the_target_under_another_name(tmp_path, values):
     table = read(tmp_path, outcome=values)
     assert table.suspects.suspicious == [("outcome", 1.0)]
     assert table.all_notes[-1] == (
-        "suspicious: outcome (100.0% of the rows) predicts kind alone: leave out what is not known "
+        "suspicious: outcome (100.0% of the rows) alone predicts kind: leave out what is not known "
         "beforehand"
     )
     assert any(name.startswith("outcome") for name in table.feature_names)  # kept
@@ -201,7 +201,7 @@ def test_two_that_predict_among_many_columns(tmp_path):
     )
     assert [name for name, _ in table.suspects.suspicious] == ["first", "second"]
     assert (
-        "first (100.0% of the rows), second (100.0% of the rows) each predict kind alone"
+        "first (100.0% of the rows), second (100.0% of the rows) each alone predict kind"
         in table.all_notes[-1]
     )
 
@@ -238,7 +238,7 @@ def test_numbers_that_predict_numbers(tmp_path):
     assert [name for name, _ in table.suspects.suspicious] == ["euros"]
     one = read(tmp_path, price, **more, dollars=np.exp(price / 4))
     assert [name for name, _ in one.suspects.suspicious] == ["dollars"]
-    assert "suspicious: dollars (R² 0.9999) predicts kind alone" in one.all_notes[-1]
+    assert "suspicious: dollars (R² 0.9999) alone predicts kind" in one.all_notes[-1]
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])

@@ -94,7 +94,7 @@ def test_what_is_wrong_with_the_rows(estimator, client, data):
     for values, message in [
         (np.where(np.arange(10) == 3, np.nan, data[0]), "X contains NaN or infinity"),
         (np.ones((300, 10)), "X does not vary"),
-        (1e150 * data[0], "whose square is lost: scale the features first"),
+        (1e150 * data[0], "whose square overflows or underflows: scale the features first"),
     ]:
         with pytest.raises(ValueError, match=message):
             clone(estimator).fit(da.from_array(values, chunks=(300, 10)), y)

@@ -501,7 +501,7 @@ class TestGivenComparisons:
     def test_comparisons_that_contradict_each_other_are_warned_of(self, compared):
         X, triplets, _ = compared
         both = np.vstack([triplets, triplets[:, [0, 2, 1]]])
-        with pytest.warns(UserWarning, match="orders the triplets better than the map 0"):
+        with pytest.warns(UserWarning, match="orders the triplets better than the zero map"):
             model = LMNN().fit_triplets(both, X=X)
         assert model.objective_ == pytest.approx(0.5, abs=1e-3)
 

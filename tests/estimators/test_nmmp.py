@@ -242,7 +242,8 @@ class TestUnits:
         X, y = wine()
         noise = np.random.default_rng(0).normal(size=(178, 1))
         with pytest.warns(
-            UserWarning, match=r"less than 1e-10 of its features in 1 direction, which was dropped"
+            UserWarning,
+            match=r"less than 1e-10 of its features' spread in 1 direction, which was dropped",
         ):
             model = paper(3).fit(np.hstack([X, X[:, :1] + 1e-11 * noise]), y)
         assert model.rank_ == 13

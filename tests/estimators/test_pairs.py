@@ -219,7 +219,7 @@ class TestMatcher:
         predicted = matcher.predict(pairs)
         np.testing.assert_array_equal(predicted, np.where(scores >= matcher.threshold_, 1, -1))
         assert np.mean(predicted == y) > 0.6
-        with pytest.raises(NotFittedError, match="has no rules for it yet"):
+        with pytest.raises(NotFittedError, match="has no rules for matches yet"):
             matcher.match_probability(X, X)
 
     def test_the_threshold_is_the_best_for_pairs_that_were_not_learned_from(self):

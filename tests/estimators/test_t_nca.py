@@ -1,4 +1,4 @@
-"""A picture of labelled rows: unseen rows fall among their own class, and chance is not hidden."""
+"""A picture of labelled rows: unseen rows tend to fall in their own class, and chance is not hidden."""
 
 import numpy as np
 import pytest

@@ -423,7 +423,9 @@ def test_warnings_point_at_the_line_of_the_user(fit):
 @pytest.mark.parametrize("unit", [1e20, 1e-20])
 def test_single_precision_whose_squares_are_lost_is_refused(unit):
     X = (unit * np.random.default_rng(0).normal(size=(20, 3))).astype(np.float32)
-    with pytest.raises(ValueError, match="whose square is lost: scale the features first"):
+    with pytest.raises(
+        ValueError, match="whose square overflows or underflows: scale the features first"
+    ):
         LDE().fit(X, np.arange(20) % 2)
     LDE().fit(X.astype(np.float64), np.arange(20) % 2)
 

@@ -144,7 +144,7 @@ def test_levels_are_the_map():
 def test_numbers_whose_squares_are_lost():
     frame = table()
     with pytest.raises(
-        ValueError, match="in 'age', whose square is lost: scale the features first"
+        ValueError, match="in 'age', whose square overflows or underflows: scale the features first"
     ):
         Binned(frame.assign(age=frame.age * 1e200))
     tiny = frame.assign(age=frame.age * 1e-200)

@@ -48,9 +48,9 @@ def test_two_words_among_thousands_of_numbers():
     assert list(features) == ["x"]
     np.testing.assert_array_equal(features["x"][:-2], [float(c.replace(",", "")) for c in numbers])
     assert np.isnan(features["x"][-2:]).all()
-    assert "x: 2 cells are no numbers, missing there: 'Unknown' (2)" in encoder.remarks_
+    assert "x: 2 cells are not numbers, missing there: 'Unknown' (2)" in encoder.remarks_
     assert remarks == [
-        "x: 2 cells are no numbers, taken as missing: 'Unknown' in row 2606 (counted from 0), "
+        "x: 2 cells are not numbers, taken as missing: 'Unknown' in row 2606 (counted from 0), "
         "'Unknown' in row 2607 (counted from 0)"
     ]
 
@@ -101,7 +101,7 @@ def test_words_of_five_rows_have_an_indicator_beside_the_number():
     assert any("'Unknown' (7, with an indicator)" in line for line in encoder.remarks_)
     # words with an indicator are known; others are taken as missing
     assert len(remarks) == 1
-    assert "5 cells are no numbers" in remarks[0]
+    assert "5 cells are not numbers" in remarks[0]
 
 
 def test_a_column_is_numbers_from_one_half_on():
@@ -145,7 +145,7 @@ def test_units_without_a_known_factor_are_a_category_beside_the_number():
     assert features["x=kmpl"].tolist() == [1, 0, 0, 0]
     assert features["x=km/kg"].tolist() == [0, 1, 0, 0]
     assert remarks[0].startswith(
-        "x: 1 cell is no number in 'km/kg or kmpl', taken as missing: '9 mpg'"
+        "x: 1 cell is not a number in 'km/kg or kmpl', taken as missing: '9 mpg'"
     )
     assert "x ('" in " ".join(encoder.remarks_)
     prices = [f"${price}" for price in range(5, 15)] + [f"€{price}" for price in range(5, 15)]
@@ -286,9 +286,9 @@ def test_new_rows_are_answered_with_one_warning():
         assert len(caught) == 1
         lines = str(caught[0].message).splitlines()
         assert lines == [
-            "age: 2 cells are no numbers, taken as missing: 'old' in row 21 (counted from 0), "
+            "age: 2 cells are not numbers, taken as missing: 'old' in row 21 (counted from 0), "
             "'old' in row 22 (counted from 0)",
-            "mileage: 1 cell is no number, taken as missing: 'who knows' in row 20 (counted from 0)",
+            "mileage: 1 cell is not a number, taken as missing: 'who knows' in row 20 (counted from 0)",
         ]
         assert caught[0].filename == __file__
         np.testing.assert_array_equal(
@@ -327,7 +327,7 @@ def test_unread_cells_count_as_drift():
     assert not model.drift(new).has_drifted
     new = new.astype(object)
     new.loc[100:250, "age"] = "a word"
-    with pytest.warns(UserWarning, match="151 cells are no numbers"):
+    with pytest.warns(UserWarning, match="151 cells are not numbers"):
         drift = model.drift(new)
     assert "age" in drift.moved
     more = cars(300)[0]
@@ -367,10 +367,10 @@ def test_new_text_in_a_column_of_floats_has_either_mark():
     features, remarks = encoded(encoder, ["0,561", "2,633", "1,5", "no idea"])
     np.testing.assert_array_equal(features["x"], [0.561, 2.633, 1.5, np.nan])
     assert "read with decimal commas, unlike in training: x" in remarks
-    assert "x: 1 cell is no number with a decimal comma, taken as missing" in remarks[0]
+    assert "x: 1 cell is not a number with a decimal comma, taken as missing" in remarks[0]
     features, remarks = encoded(encoder, ["1,234.5", "2,633", "0,561"])  # a point shows the mark
     np.testing.assert_array_equal(features["x"], [1234.5, 2633, np.nan])
-    assert remarks[0].startswith("x: 1 cell is no number, taken as missing: '0,561'")
+    assert remarks[0].startswith("x: 1 cell is not a number, taken as missing: '0,561'")
 
 
 def test_a_single_decimal_comma_among_new_rows_turns_no_separators_either():
@@ -407,4 +407,4 @@ def test_days_that_may_be_months_are_not_guessed():
     days = pd.date_range("2023-01-03", periods=60, freq="11D")
     learned = TableEncoder().fit(pd.DataFrame({"visit": days.strftime("%Y-%m-%d")}))
     _, remarks, _ = learned.encode(pd.DataFrame({"visit": ["03/04/2024", "05/06/2024"]}))
-    assert "visit: 2 cells are no dates" in remarks[0]
+    assert "visit: 2 cells are not dates" in remarks[0]

@@ -422,19 +422,19 @@ def test_refusals_of_fit(frame, says):
         (
             [1, 2],
             ["3", "4x"],
-            r"'x' holds '4x' in row 1 \(counted from 0\), but numbers were learned from "
+            r"'x' holds '4x' in row 1 \(counted from 0\), but numbers were expected "
             r"there: give",
         ),
         (["1%", "2%"], ["€5", "6"], "'x' holds '€5' in row 0"),
         (
             ["2024-01-01", "2024-01-03"],
             ["", "today"],
-            r"'x' holds 'today' in row 1 .* dates \(year first\) were learned from there",
+            r"'x' holds 'today' in row 1 .* dates \(year first\) were expected there",
         ),
         (
             ["2024-01-01", "2024-01-03"],
             [7.0, 8.0],
-            "'x' holds the number 7 in row 0 .* dates .* were learned",
+            "'x' holds the number 7 in row 0 .* dates .* were expected",
         ),
     ],
 )
@@ -442,7 +442,7 @@ def test_refusals_of_new_rows(learned, new, says):
     encoder = TableEncoder(strict=True).fit(column(learned))
     with pytest.raises(ValueError, match=says):
         encoder.transform(column(new))
-    with pytest.raises(ValueError, match="X lacks 'x', which was learned from"):
+    with pytest.raises(ValueError, match="X lacks 'x', which the training rows had"):
         encoder.transform(column(new)[["other"]])
 
 
@@ -466,12 +466,12 @@ def test_parameters_are_checked(options):
     [
         (
             ["€12.30", "€7.10", "€12.5O"],
-            "read as text because of cells that are no numbers (correct them, or list all marks in "
+            "read as text because of cells that are not numbers (correct them, or list all marks in "
             "--missing or missing_values): '€12.5O' in x (7 rows)",
         ),
         (
             ["01.02.2023", "28.02.2023", "31.02.2023"],
-            "read as text because of cells that are no dates (correct them",
+            "read as text because of cells that are not dates (correct them",
         ),
         (["$5", "$7", "€6"], "read as text because units differ: '$7' and '€6' in x"),
         (["yes", "no", "Yes"], "values that differ in case alone are kept apart: x"),
@@ -485,7 +485,7 @@ def test_what_keeps_a_column_text_is_said(values, remark):
 def test_the_style_that_was_learned_is_named():
     encoder = TableEncoder(strict=True).fit(column(["9,33 €", "19,40 €"] * 11))
     with pytest.raises(
-        ValueError, match="but numbers with a decimal comma and '€' were learned from there"
+        ValueError, match="but numbers with a decimal comma and '€' were expected there"
     ):
         encoder.transform(column(["€9.33"]))
 

@@ -110,10 +110,10 @@ def test_new_rows_are_read_as_the_table_was(case):
         False,
         True,
     ]
-    assert fault.startswith("x: 1 cell is no ")
+    assert fault.startswith("x: 1 cell is not a ")
     assert "'far' in row 1 " in fault
     with pytest.raises(
-        ValueError, match=r"'x' holds 'far' in row 1 .*, but .* were learned from there"
+        ValueError, match=r"'x' holds 'far' in row 1 .*, but .* were expected there"
     ):
         fitted(cells, strict=True).transform(frame_of([cells[0], "far"]))
 
@@ -146,7 +146,7 @@ def test_units_are_converted_where_they_differ_by_a_factor():
         read(encoder, ["500 g", "1.5 t", "72.5", "80 kg"]), [0.5, 1500, 72.5, 80]
     )
     for other in ("70 lb", "70 °C", "€70"):
-        with pytest.warns(UserWarning, match="x: 1 cell is no number in 'kg', taken as missing"):
+        with pytest.warns(UserWarning, match="x: 1 cell is not a number in 'kg', taken as missing"):
             assert np.isnan(read_once(encoder, [other])).all()
 
 
@@ -161,7 +161,9 @@ def test_commas_beside_a_unit_are_named_where_they_are_decimal():
 
 def test_plain_numbers_are_no_durations():
     encoder = fitted([f"{size:.0f}:05:09" for size in SIZES])
-    with pytest.warns(UserWarning, match=r"x: 1 cell is no duration, .*: the number 3\.5 in row 0"):
+    with pytest.warns(
+        UserWarning, match=r"x: 1 cell is not a duration, .*: the number 3\.5 in row 0"
+    ):
         assert np.isnan(read_once(encoder, [3.5])).all()
     assert np.isnan(read(encoder, [np.nan])).all()
     ranges = fitted(written("ranges")[0])
@@ -232,7 +234,7 @@ def test_a_single_odd_cell_is_named_and_the_column_no_identifier():
     )
     encoder = fitted(cells)
     assert column_of(encoder).unit == "kg"
-    assert "x: 1 cell is no number in 'kg', missing there: 'heavy' (1)" in encoder.remarks_
+    assert "x: 1 cell is not a number in 'kg', missing there: 'heavy' (1)" in encoder.remarks_
     assert column_of(fitted(cells, missing_values=["heavy"], strict=True)).unit == "kg"
 
 
@@ -242,7 +244,7 @@ def test_limits_in_most_known_cells_are_the_reason_and_no_mark_is(marks):
     encoder = fitted(cells, missing_values=marks)
     reason = "read as text because more than half of the filled cells are limits (write numbers alone): x "
     assert f"{reason}('<0.3 mg/l' as '0.3 mg/l')" in encoder.remarks_
-    assert "are no numbers" not in remark(encoder)
+    assert "are not numbers" not in remark(encoder)
     mended = [cell.removeprefix("<") for cell in cells]
     assert column_of(fitted(mended, missing_values=marks)).unit == "mg/l"
     assert (
@@ -258,10 +260,10 @@ def test_words_among_numbers_are_counted_and_named_by_their_form():
     years = [str(1950 + i % 40) for i in range(60)]
     words = [f"Bj. {1950 + i}" for i in range(20)] + ["ca. 1991"] * 9 + ["unknown"] * 4 + ["?"]
     strict = fitted(years + words, strict=True)
-    assert "are no numbers (correct them, or list all marks in --missing" in remark(strict)
+    assert "are not numbers (correct them, or list all marks in --missing" in remark(strict)
     assert "): 'Bj. 1950', 'unknown' in x (24 rows)" in remark(strict)
     assert (
-        "x: 24 cells are no numbers, missing there: 'unknown' (4), 'Bj. 1950' (1), 'Bj. 1951' (1) and 18 more"
+        "x: 24 cells are not numbers, missing there: 'unknown' (4), 'Bj. 1950' (1), 'Bj. 1951' (1) and 18 more"
         in fitted(years + words).remarks_
     )
     mended = [cell.removeprefix("Bj. ") for cell in years + words]

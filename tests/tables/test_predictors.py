@@ -609,8 +609,8 @@ class TestRegressor:
         ("y", "message"),
         [
             (np.full(10, 0.1), "y does not vary"),
-            (np.arange(10) * 1e160, "whose square is lost: scale it first"),
-            (np.arange(10) * 1e-160, "whose square is lost: scale it first"),
+            (np.arange(10) * 1e160, "whose square overflows or underflows: scale it first"),
+            (np.arange(10) * 1e-160, "whose square overflows or underflows: scale it first"),
         ],
     )
     def test_targets_that_do_not_vary_or_too_much_are_refused(self, y, message):

@@ -97,5 +97,5 @@ def test_a_column_of_numbers_is_read_and_an_array_is_not():
     numbers, remarks = learn_target(y, "weight", "regression")
     np.testing.assert_array_equal(numbers, [1.5, 2, np.nan, 4, 2.5])
     assert remarks[0] == "weight: read as numbers ('1.5 kg')"
-    with pytest.raises(ValueError, match="y holds no numbers but"):
+    with pytest.raises(ValueError, match=r"y holds <U\d+, not numbers"):
         learn_target(y, None, "regression")

@@ -230,7 +230,7 @@ class TestHonesty:
         try:
             found = compare_vectors(known, sizes=(4,))
         except ValueError as error:
-            assert "too few rows that do not hang together" in str(error)  # noqa: PT017
+            assert "too few rows for four splits" in str(error)  # noqa: PT017
         else:
             assert np.isfinite(
                 [

@@ -246,8 +246,7 @@ def compare(add: Add) -> None:
     add("--methods", "compare only raw k-NN and these, named as in the ranking", "NAME,NAME")
     add(
         "--all",
-        "after the first answer, also compare the methods of the papers (the default on small "
-        "tables)",
+        "after the first answer, also compare all other methods (the default on small tables)",
     )
     add("--no-references", "leave out logistic regression, random forest and the like")
     add(
@@ -316,7 +315,7 @@ def check(add: Add) -> None:
 
     Contradictory twins are equal in all features but have different labels. Far rows are compared
     by all columns, with numbers in standard deviations. Like compare, this command names columns
-    that only identify rows, that predict the target alone, or that look like groups of rows.
+    that only identify rows, that alone predict the target, or that look like groups of rows.
 
     Row numbers are those of pandas.read_csv: the first row is 0. The table is not changed.
 
@@ -338,7 +337,7 @@ def check(add: Add) -> None:
     _add_strict(add)
     rows = (
         "how many rows are printed (default: 10, or up to 20 that stand out, or none if no label "
-        "is probably wrong)"
+        "is likely to be wrong)"
     )
     add("--rows", rows, "N", type=at_least(1))
     add("--report", "write a page (.html) that needs no network", "FILE")
@@ -445,14 +444,14 @@ def adapt(add: Add) -> None:
     better.
 
     Vectors of a language or image model are compared as they are, centred, truncated, reduced by
-    PCA, and adapted by a learned linear map: how many relevant ones do held-out queries find among
-    the most similar by cosine? The map is learned from labels (rows with the same label are
+    PCA, and adapted by a learned linear map: how many relevant vectors do held-out queries find
+    among the nearest by cosine? The map is learned from labels (rows with the same label are
     relevant to each other), from pairs of rows that belong together, or from queries and their
-    relevant documents; it may also be of these queries alone. With labels, a quarter of the classes
-    is held out as "unseen", which shows how an adapter does on classes that come later.
+    relevant documents; it may also map the queries alone. With labels, a quarter of the classes is
+    held out as "unseen", which shows how an adapter does on classes that come later.
 
-    Others than the raw vectors are recommended only if they are shown to be better, and not worse
-    on unseen classes. --save writes their map for `nearkin transform` and `nearkin export`.
+    Vectors other than the raw ones are recommended only if shown to be better, and not worse on
+    unseen classes. --save writes their map for `nearkin transform` and `nearkin export`.
 
     For example:
       nearkin adapt vectors.parquet --label intent --save adapter.safetensors --report adapter.html
@@ -615,7 +614,7 @@ def match(add: Add) -> None:
     _add_table_output(add)
     add("--id", "name rows by this column of both files", "COLUMN")
     _add_vectors(add)
-    add("--json", "write what is found and promised, but for the pairs (.json)", "FILE")
+    add("--json", "write all results except the pairs (.json)", "FILE")
     _add_escaping(add)
     add_reading(add)
 
@@ -636,8 +635,8 @@ def migrate(add: Add) -> None:
     that at least 95 % of that is kept, by the lower end of the 95 % interval; "embed again", less
     than half, by the upper end; "migrate with a loss", anything else. Without labels and judgements
     nobody knows which results are right: "migrate" is then only said if the map finds a share of
-    .97 of the new model's own ten neighbours, "embed again" if the results of other queries find as
-    many as its own, and else "unknown". --save writes the map, whatever the verdict.
+    .97 of the new model's own ten neighbours, "embed again" if results of other queries contain as
+    many of them, and else "unknown". --save writes the map, whatever the verdict.
 
     For example:
       nearkin migrate old.parquet new.parquet --id sku --save queries.safetensors
@@ -694,8 +693,8 @@ def export(add: Add) -> None:
     """Write an adapter in a format for a vector database or another program.
 
     npz holds arrays for NumPy, onnx a graph from raw vectors to adapted ones or their codes, sql a
-    script for PostgreSQL with pgvector. The guide "Vector databases" makes an index of faiss and a
-    module of sentence-transformers from npz.
+    script for PostgreSQL with pgvector. For a faiss index or a sentence-transformers module from
+    npz, see the guide "Vector databases".
 
     For example:
       nearkin export adapter.safetensors --to onnx -o adapter.onnx
@@ -746,15 +745,15 @@ OF_FOLDERS = {
             *("neighbors", "folds", "repeats", "quick", "no_scaling", "seed", "time_budget"),
             *("report", "json", "save", "picture"),
         ),
-        "Folders hold numbers without gaps, and classes: leave it out.",
+        "Folders hold complete numbers, and classes: leave such options out.",
     ),
     "predict": (
         ("model", "table", "output", "id", "search", "coverage"),
-        "Parquet files are read and written one by one: leave it out, or give one file.",
+        "Parquet files are read and written one by one: give one file, or leave such options out.",
     ),
     "transform": (
         ("model", "table", "output", "id", "picture"),
-        "Parquet files are read and written one by one: leave it out, or give one file.",
+        "Parquet files are read and written one by one: give one file, or leave such options out.",
     ),
 }
 

@@ -95,7 +95,7 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     if model.group in labels and model.knows_no_group(labels[model.group]):
         notes = [
             *notes,
-            f"every {model.group} is new: expect less of these rows than of those held out before",
+            f"every {model.group} is new: expect worse predictions than for held-out rows",
         ]
     empty = np.zeros(X.shape[0], dtype=bool)
     if not model.takes_gaps and not issparse(X):

@@ -72,7 +72,7 @@ def describe(model: Model, path: Path) -> None:
         + f" ({', '.join(proof)})" * bool(proof)
     )
     for doubt in model.doubts:
-        say(f"In doubt: {doubt}")
+        say(f"Caution: {doubt}")
     ratio = f"{n_features / model.n_components:.1f}"
     smaller = f", {ratio} times smaller" * (float(ratio) > 1)
     size = human_bytes(path.stat().st_size)

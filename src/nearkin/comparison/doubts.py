@@ -63,19 +63,19 @@ def twins(protocol: Protocol, table: EncodedTable) -> Doubt | None:
     return Doubt(
         "twins",
         "twins were split like other rows, so that some were predicted from their own twin.",
-        "Expect less of new rows.",
+        "Expect worse scores on new rows.",
     )
 
 
 def chains(protocol: Protocol, table: EncodedTable) -> Doubt | None:
-    """Doubt: rows hang together in groups of more than ten, which the folds split."""
+    """Doubt: rows form tight groups of more than ten, which the folds split."""
     if not protocol.n_chained:
         return None
     about = "" if protocol.n_chained == len(protocol.labelled) else "about "
     return Doubt(
         "chains",
-        f"{about}{protocol.n_chained:,} rows hang together in groups of more than ten: near copies "
-        "that share their target, as the rows around them do not.",
+        f"{about}{protocol.n_chained:,} rows form tight groups of more than ten: near copies that "
+        "share their target, unlike the rows around them.",
         "Give groups (--groups): without these no method is called better.",
     )
 
@@ -140,7 +140,7 @@ def stand_apart(y: np.ndarray) -> bool:
 
 
 def leak(protocol: Protocol, table: EncodedTable) -> Doubt | None:
-    """Doubt: a column predicts the target alone."""
+    """Doubt: a column alone predicts the target."""
     if not table.suspects.suspicious:
         return None
     return Doubt(
@@ -224,14 +224,13 @@ def time(protocol: Protocol, table: EncodedTable) -> Doubt | None:
         return None
     drawn = np.mean(random)
     if classify:
-        figures = f"right in {1 - later:.0%} of the later ones, but in {1 - drawn:.0%} of"
+        figures = f"right in {1 - later:.0%} of the later ones, against {1 - drawn:.0%} of"
     else:
-        figures = f"off by {later:.3g} on average for the later ones, but by {drawn:.3g} for"
+        figures = f"off by {later:.3g} on average for the later ones, against {drawn:.3g} for"
     return Doubt(
         "time",
-        f"rows are of different times (column {shown(name)}), and the folds shuffle them. k-NN "
-        f"trained on the earliest {1 - n_later / len(rows):.0%} is {figures} as many drawn at "
-        "random.",
+        f"rows differ in time (column {shown(name)}), and the folds shuffle them. k-NN trained on "
+        f"the earliest {1 - n_later / len(rows):.0%} is {figures} as many random ones.",
         "Later rows may be predicted worse than these scores say: to see, train on the earlier "
         "rows only, and predict the later ones.",
     )

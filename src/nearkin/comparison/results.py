@@ -368,7 +368,7 @@ class Comparison:
     @property
     def notes(self) -> list[str]:
         """Return notes on the comparison: doubts, methods fitted without weights, and remarks."""
-        notes = [f"In doubt: {doubt.text}" for doubt in self.doubts]
+        notes = [f"Caution: {doubt.text}" for doubt in self.doubts]
         if self.unweighted:
             notes.append(f"Fitted without weights: {', '.join(self.unweighted)}")
         return [*notes, *self.remarks]

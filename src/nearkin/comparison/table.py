@@ -61,7 +61,7 @@ class Suspects:
     Attributes
     ----------
     suspicious : list of (column, score)
-        Columns that predict the target alone, with their accuracy, or R² for a regression.
+        Columns that alone predict the target, with their accuracy, or R² for a regression.
     group_hints : list of (column, n_values)
         Columns whose values may represent groups of rows that belong together.
     """
@@ -82,11 +82,11 @@ class Suspects:
         return found
 
     def leak(self, target: str, task: str) -> str:
-        """Return which columns predict the target alone."""
+        """Return which columns alone predict the target."""
         form = "{} ({:.1%} of the rows)" if task == CLASSIFICATION.name else "{} (R² {:.4f})"
         names = listed([form.format(*found) for found in self.suspicious])
-        verb = "predicts" if len(self.suspicious) == 1 else "each predict"
-        return f"{names} {verb} {in_line(target)} alone"
+        verb = "alone predicts" if len(self.suspicious) == 1 else "each alone predict"
+        return f"{names} {verb} {in_line(target)}"
 
     @classmethod
     def of_numbers(
@@ -216,7 +216,7 @@ def _suspicious(
     target: Target,
     hinted: Sequence[str],
 ) -> list[tuple[str, float]]:
-    """Return the columns that predict the target alone, with their scores."""
+    """Return the columns that alone predict the target, with their scores."""
     surest = SURE[target.n_classes > 0]
     easy = sum(one.score >= surest for one in found) > max(1, len(found) // 5) or len(found) == 1
     rest = max([target.base, *(one.score for one in found if one.score < surest)])

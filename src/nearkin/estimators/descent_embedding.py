@@ -332,7 +332,7 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
             max_iter = found.n_iter if self.max_iter == "auto" else self.max_iter
             warn_user(
                 f"max_iter={max_iter} iterations ended the descent before it converged: the map is "
-                "good, not final. Raise max_iter or tol, or standardize the features.",
+                "not final. Raise max_iter or tol, or standardize the features.",
                 ConvergenceWarning,
             )
         elif (

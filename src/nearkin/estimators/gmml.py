@@ -164,8 +164,8 @@ class GMML(SpectralEmbedding):
         unit = np.sqrt(np.diag(S + D))
         if eigvalsh(S / np.outer(unit, unit))[0] <= RANK_TOLERANCE:
             raise ValueError(
-                "Similar pairs do not differ in some direction in which others do, or hardly, "
-                "where no metric is finite: take a larger reg, such as 0.1, or reduce the features "
+                "Similar pairs do not differ in some direction in which others do (or hardly), "
+                "so no finite metric fits: take a larger reg, such as 0.1, or reduce the features "
                 "first, e.g. with PCA."
             )
         F, length = geometric_mean(S, D, self.t)

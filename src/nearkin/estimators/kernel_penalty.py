@@ -72,9 +72,9 @@ class KernelPenalty:
         s, U = eigh(K)
         if -s[0] > 1e-6 * s[-1]:
             raise ValueError(
-                f"kernel must be positive semi-definite, its eigenvalues here go from {s[0]:.3g} "
-                f"to {s[-1]:.3g}: take one of sklearn.metrics.pairwise that is, as rbf_kernel or "
-                "laplacian_kernel."
+                f"kernel must be positive semi-definite; its eigenvalues here go from {s[0]:.3g} "
+                f"to {s[-1]:.3g}: take one of sklearn.metrics.pairwise that is, such as rbf_kernel "
+                "or laplacian_kernel."
             )
         kept = s > RANK_TOLERANCE * s[-1]
         whitening = U[:, kept] / np.sqrt(s[kept])
@@ -86,7 +86,7 @@ class KernelPenalty:
         kept = roots**2 > max(RANK_TOLERANCE * roots[0] ** 2, RANK_TOLERANCE**2 * n * s[-1])
         if not kept.any():
             raise ValueError(
-                "kernel is the same for all rows: its functions are constant, and no embedding."
+                "kernel is the same for all rows, so nothing can be learned: take another."
             )
         self.Q = Q[:, kept]
         self.s = roots[kept] ** 2

@@ -339,9 +339,9 @@ class LMNN(DescentEmbedding):
         self._set_map(found, rows, X.dtype, task)
         if self.objective_ > NOTHING_LEARNED:
             warn_user(
-                f"No map was found that orders the {name} better than the map 0, whose loss is "
-                "1/2: the map is nearly 0. They contradict each other, or these features do not "
-                f"explain them. The rows a and b that are to be near come first in {name}."
+                f"No map was found that orders the {name} better than the zero map, whose loss is "
+                f"1/2: the map is nearly zero. The {name} contradict each other, or these features "
+                f"do not explain them. The rows a and b that are to be near come first in {name}."
             )
         return self
 

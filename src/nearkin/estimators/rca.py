@@ -161,7 +161,7 @@ class RCA(ShrunkEmbedding):
             warn_user(
                 f"Rows of one label do not vary at all in {counted(n_limited, 'direction')} in "
                 f"which others differ: there they count as if they varied by {LEAST_WITHIN:g} of "
-                "the most; set shrinkage=0.5, or reduce the features."
+                "the maximum; set shrinkage=0.5, or reduce the features."
             )
         n = rows.class_weights[rows.class_sizes > 1].sum()
         share = np.maximum(result.values, LEAST_WITHIN * min(result.values.max(), 1.0))

@@ -128,7 +128,7 @@ class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
         if not np.isfinite(squares).all():
             raise ValueError(
                 f"X lies so many bandwidths (of {self.bandwidth_:.3g}) from the rows that vote "
-                "that their distance is lost: scale its features as those of the training rows."
+                "that their distance is lost: scale its features like those of the training rows."
             )
         costs = squares.astype(np.float64)
         if self._log_weights is not None:

@@ -56,7 +56,7 @@ SGD_ITERATIONS, STEPS_PER_ITERATION, FIRST_STEP = 10, 30, 0.03
 
 
 class TDistributedNCA(CallbackSupportMixin, Embedding):
-    """t-distributed NCA: a picture of labelled rows, where unseen rows fall among their own class.
+    """t-distributed NCA: a picture of labelled rows; unseen rows tend to fall in their own class.
 
     An estimator learns a space in which nearest neighbours tend to share a label; h_i is row i in
     this space. A row is placed at the weighted mean of the positions u_j of its k nearest
@@ -371,8 +371,8 @@ def placement(
     parallel_map(search, row_blocks(len(Q), COLUMNS), len(Q) * len(H))
     if not np.isfinite(squares).all():
         raise ValueError(
-            "X lies so far from the landmarks that distances are lost: scale its features as those "
-            "of the training rows."
+            "X lies so far from the landmarks that distances are lost: scale its features like "
+            "those of the training rows."
         )
     weights = softmax(-squares / bandwidth**2, axis=1)
     ends = k * np.arange(len(Q) + 1)

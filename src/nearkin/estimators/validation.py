@@ -191,7 +191,8 @@ def check_targets_vary(y: np.ndarray) -> None:
         raise ValueError(f"y {what}: at least two different targets are needed.")
     if not 1e-100 < (size := np.nanmax(np.abs(y))) < 1e100:
         raise ValueError(
-            f"y holds values of up to {size:.1e}, whose square is lost: scale it first."
+            f"y holds values of up to {size:.1e}, whose square overflows or underflows: scale it "
+            "first."
         )
 
 

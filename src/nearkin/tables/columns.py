@@ -311,9 +311,11 @@ class ReadColumn(Column):
         raise NotImplementedError
 
     def misfits(self, n_cells: int) -> str:
-        """Return e.g. "3 cells are no numbers", the start of a remark."""
+        """Return e.g. "3 cells are not numbers", the start of a remark."""
         what = (
-            f"are no {self.holds}" if n_cells > 1 else re.sub(r"^(\w+)s", r"is no \1", self.holds)
+            f"are not {self.holds}"
+            if n_cells > 1
+            else re.sub(r"^(\w+)s", r"is not a \1", self.holds)
         )
         return f"{self.name}: {counted(n_cells, 'cell')} {what}"
 
@@ -937,7 +939,9 @@ def _misfit(name: str, text: Text, decimal: str) -> tuple[list[tuple[str, str]],
         odd = np.flatnonzero(~fits).tolist()
         if what == "numbers":  # values with a limit would be read, but for the others
             odd = [at for at in odd if not is_number(values[at])] or odd
-        reason = f"read as text because of cells that are no {what} (correct them, or {BY_MISSING})"
+        reason = (
+            f"read as text because of cells that are not {what} (correct them, or {BY_MISSING})"
+        )
         named = f"{_forms([values[at] for at in odd], counts[odd])} in {name}"
         n_rows = counted(int(counts[odd].sum()), "row")
         notes = [(reason, f"{named} ({n_rows})")]

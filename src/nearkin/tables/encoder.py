@@ -374,7 +374,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             out[block, n_names:] = missing[:, self.indicated_]
             np.copyto(features, self.medians_.astype(out.dtype), where=missing)
         remarks = note("values not seen in training", unknown)
-        expect = "expect less of these rows than of those held out before"
+        expect = "expect worse predictions than for held-out rows"
         return out, faults, [*remarks, *(f"every {name} is new: {expect}" for name in new)]
 
     def _by_mark_of(self, cells: Cells, column: Column) -> Column:
@@ -407,10 +407,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         close = similar(names[0], [name for name in cells.names if name not in given])
         what = f"{cells.called} lacks {quoted(names, 5)}"
         what += f" ({shown(names[0])} may be {close})" * bool(close)
-        what += f", which {'was' if len(names) == 1 else 'were'} learned from"
+        what += ", which the training rows had"
         if strict or 2 * effects[lacking].sum() > effects.sum():
             raise ValueError(f"{what}: add or rename columns.")
-        return [f"{what}, taken as missing in every row: expect less of these predictions"]
+        return [f"{what}, taken as missing in every row: expect worse predictions"]
 
     def _unread(
         self, cells: Cells, column: Column, given: np.ndarray | Text, rows: np.ndarray, strict: bool
@@ -426,7 +426,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             examples.append(f"{cell} {cells.place(row)}")
         if strict:
             raise ValueError(
-                f"{shown(column.name)} holds {examples[0]}, but {column.holds} were learned from "
+                f"{shown(column.name)} holds {examples[0]}, but {column.holds} were expected "
                 f"there: give {column.holds}."
             )
         return f"{column.misfits(len(rows))}, taken as missing: {', '.join(examples)}"

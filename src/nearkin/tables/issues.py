@@ -176,7 +176,7 @@ def label_issues(
     random_state: Any = 0,
     progress: Progress | None = None,
 ) -> LabelIssues:
-    r"""Rank the rows of a table by how probably their label is wrong.
+    r"""Rank the rows of a table by how likely their label is to be wrong.
 
     Every row is predicted by maps and votes of `NCAClassifier` that have not seen it. Rows are
     ranked by the vote V for their given label y, the lowest first. The probability assumes that a
@@ -284,8 +284,8 @@ def label_issues(
         units = joined_groups(twins, encode_groups(np.asarray(groups)[labelled]))
         if units.max() == 0:
             raise ValueError(
-                "groups holds one group, where those that share a row are joined: a row is "
-                "labelled by rows of others."
+                "groups holds one group, once those that share a row are joined: give more, or "
+                "leave groups out."
             )
     # copies of a row with equal labels are one row, whose weight is their share of all copies
     _, first, row_of, sizes = np.unique(
@@ -463,8 +463,8 @@ def wrong_labels(votes: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, floa
     rows = np.flatnonzero(~np.isnan(votes[:, 0]))
     if not len(rows):
         raise ValueError(
-            "groups holds every class out with the group that it lies in, so that no row can be "
-            "labelled by rows of others: give smaller groups."
+            "groups holds every class out with its group, so that no row can be labelled by other "
+            "groups: give smaller ones."
         )
     V, y = votes[rows], codes[rows]
     disputed = (V.argmax(axis=1) != y)[np.argsort(-V.max(axis=1), kind="stable")]

@@ -716,7 +716,7 @@ COMPARED = {"own_vote": True, "nested": False, "most_rows": 100_000}
 
 
 class NCAClassifier(ClassifierMixin, TablePredictor):
-    """Neighbourhood Components Analysis for tables: nearest neighbours that classify data frames.
+    """Neighbourhood Components Analysis for tables: nearest neighbours for rows of data frames.
 
     Columns of numbers, categories, dates and text, which may have missing values, become groups of
     features in which a linear map can bend [2]_: bins of a number, indicators of a category, the
@@ -946,7 +946,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     def predict_set(
         self, X: Any, coverage: float = 0.9, *, by_class: bool = False, allow_empty: bool = False
     ) -> np.ndarray:
-        """Predict a set of labels for every row that contains its label with a given probability.
+        """Predict, for every row, a set of labels that contains its own with a given probability.
 
         Parameters
         ----------

@@ -226,7 +226,7 @@ def target_numbers(
 ) -> tuple[np.ndarray, list[str]]:
     """Return a text target as numbers, read like feature columns, and remarks on how it was read.
 
-    Marks of missing cells, and up to a share `most_unread` of other cells that are no numbers, or
+    Marks of missing cells, and up to a share `most_unread` of other cells that are not numbers, or
     that have another unit than most, become NaN. More of these, dates and truth values raise a
     `RejectColumn` with such cells.
     """
@@ -255,7 +255,7 @@ def _checked_numbers(y: np.ndarray, called: str) -> np.ndarray:
         )
     if y.dtype.kind not in "iuf":
         raise ValueError(
-            f"{called} holds no numbers but {y.dtype}: convert them, or take task='classification'."
+            f"{called} holds {y.dtype}, not numbers: convert them, or take task='classification'."
         )
     if np.isinf(y).any():
         n_rows = counted(np.isinf(y).sum(), "row")

@@ -97,7 +97,7 @@ def check_directions(Z: np.ndarray, name: str) -> None:
     if np.ptp(Z, axis=0).max() <= 10 * np.finfo(Z.dtype).eps:
         raise ValueError(
             f"{name} does not vary in direction (n_features = {Z.shape[1]}): its rows are "
-            "multiples of one, and cosines tell nothing."
+            "multiples of one row: give others."
         )
 
 

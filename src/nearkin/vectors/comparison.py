@@ -431,8 +431,7 @@ def compare_vectors(
     expected = expected_parts(splits[0].parts, expect)
     if not expected:
         raise ValueError(
-            f"new classes need at least {FEWEST_CLASSES} classes of enough rows: leave "
-            'expect="new" out.'
+            f'expect="new" needs at least {FEWEST_CLASSES} classes with enough rows: leave it out.'
         )
     part = expected[0]
     n_rows = min(len(split.train.vectors()[1]) for split in splits)

@@ -734,7 +734,7 @@ def usable_splits(known: Judgements, rng: np.random.Generator) -> list[Split]:
         if not len(split.queries) or not split.train.can_be_fitted:
             few = f"{len(split.queries)} queries held out, {len(split.train)} to learn from"
             raise ValueError(
-                "too few rows that do not hang together for four splits (number "
+                "too few rows for four splits, where linked rows stay together (number "
                 f"{i}: {few}): give more."
             )
     return splits

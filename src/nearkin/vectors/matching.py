@@ -71,8 +71,8 @@ FEWEST_HALF, FIRST = 30, (63, 160)
 THRESHOLDS = 200  # candidate thresholds: quantiles of the scores
 FEWEST_ACCEPTED = 20  # fewest queries above a threshold from which its precision is estimated
 NO_RULES = (
-    "This %(name)s has no rules for it yet: call `fit`, `fit_relevance`, or `fit_pairs` with "
-    "numbers of rows."
+    "This %(name)s has no rules for matches yet: call `fit`, `fit_relevance`, or `fit_pairs` "
+    "with numbers of rows."
 )
 KNOTS = 51  # at quantiles of the scores, to interpolate a logistic function
 FOLDS_OF_CHOICE = 4  # of queries, to compare isotonic regression with a logistic function
@@ -665,11 +665,9 @@ class MatchRules:
         """
         kept = expected_parts(self.parts, expect)
         if expect == "new" and UNSEEN not in kept:
-            raise ValueError(
-                "expect='new' holds out classes, and needs at least eight of enough rows."
-            )
+            raise ValueError("expect='new' holds out classes: give eight or more with enough rows.")
         if not kept:  # saved by version 0.3
-            raise ValueError("expect='known' has no rules: they were learned for new classes.")
+            raise ValueError("expect='known' has no rules, only new classes have: leave it out.")
         if kept == [*self.parts]:
             return self
         return replace(
@@ -1100,8 +1098,8 @@ class Matcher(BaseEstimator):
             warn_user(
                 f"precision={precision:g} is not promised in an index of {n:,} rows: held-out "
                 f"queries were compared with {rules.every.n_candidates:,}, and among more rows a "
-                "wrong one comes nearer. The threshold is the most certain one. Expect less, or "
-                "learn from more rows."
+                "wrong one may come nearer. The threshold of the highest bound is taken. Ask for "
+                "less, or learn from more rows."
             )
         accepted = rules.accept(features, precision, n)
         if space.metric == "cosine":  # rows of zeros have no direction

@@ -149,7 +149,7 @@ def evaluate_migration(
     relevance: Any = None,
     random_state: int = 0,
 ) -> MigrationVerdict:
-    """Evaluate with what loss a new model can search the index of an old one through a map.
+    """Evaluate how much is lost if a new model searches an old one's index through a map.
 
     Half of the rows, but at most 4,000, are held out: a quarter of these are queries, the others
     the documents of an index. With judged queries, half of the rows are the documents. The map,

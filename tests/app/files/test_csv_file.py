@@ -263,7 +263,7 @@ MENDED = {
         PLAIN + "1\n",
         "Row #26: Expected 2 columns, got 1",
         25,
-        "rows with too few fields, the others are missing: 1 (line 26)",
+        "rows with too few fields, their last cells missing: 1 (line 26)",
     ),
     "two columns of one name": (
         csv(more=SIZES).replace("more", "size"),

@@ -122,7 +122,7 @@ def test_a_table_without_wrong_labels(here, capsys, frame):
     clean.drop(columns="plot").to_csv("clean.csv", index=False)
     assert main(["check", "clean.csv", "--target", "kind"]) == 0
     out = capsys.readouterr().out
-    assert re.search(r"No label is probably wrong: expect 0\.\d wrong labels among 90\.", out)
+    assert re.search(r"No label is likely to be wrong: expect 0\.\d wrong labels among 90\.", out)
     assert "twins" not in out
     assert "nearest rows" not in out
     assert main(["check", "clean.csv", "--target", "kind", "--rows", "3"]) == 0

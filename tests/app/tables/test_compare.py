@@ -59,17 +59,17 @@ def test_a_doubt_stands_wherever_the_figure_does(kind, tmp_path, monkeypatch, ca
     files = ["--save", "m.safetensors", "--json", "r.json", "--report", "r.html"]
     assert main(["compare", "t.csv", "--target", "kind", *QUICK[:-1], *files]) == 0
     out = capsys.readouterr().out
-    assert f"\nIn doubt: {begins}" in out
+    assert f"\nCaution: {begins}" in out
     assert out.count(begins) == 2  # before the fits, too
     assert next(one for one in out.splitlines() if one.startswith("Model: ")).endswith("said above")
     document = json.loads((tmp_path / "r.json").read_text())
     assert [doubt["kind"] for doubt in document["doubts"]] == [kind]
-    assert document["verdict"].startswith(f"In doubt: {begins}")
-    assert f"In doubt: {begins}" in document["quote"]
-    assert f"In doubt: {begins}" in (tmp_path / "r.html").read_text().partition("<script")[0]
+    assert document["verdict"].startswith(f"Caution: {begins}")
+    assert f"Caution: {begins}" in document["quote"]
+    assert f"Caution: {begins}" in (tmp_path / "r.html").read_text().partition("<script")[0]
     assert load_model(tmp_path / "m.safetensors").doubts == [document["doubts"][0]["text"]]
     assert main(["inspect", "m.safetensors"]) == 0
-    assert f"\nIn doubt: {begins}" in capsys.readouterr().out
+    assert f"\nCaution: {begins}" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -77,7 +77,7 @@ def test_groups_that_are_given_are_no_doubt(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     grouped().to_csv("t.csv", index=False)
     assert main(["compare", "t.csv", "--target", "kind", "--groups", "machine", *QUICK]) == 0
-    assert "In doubt" not in capsys.readouterr().out
+    assert "Caution" not in capsys.readouterr().out
 
 
 def test_twins_that_were_split():
@@ -93,8 +93,8 @@ def test_twins_that_were_split():
         n_repeats=1,
     )
     assert [doubt.code for doubt in found.doubts] == ["twins"]
-    assert Summary(found).verdict.startswith("In doubt: twins were split like other rows")
-    assert Summary(found).quote.endswith("Expect less of new rows.")
+    assert Summary(found).verdict.startswith("Caution: twins were split like other rows")
+    assert Summary(found).quote.endswith("Expect worse scores on new rows.")
 
 
 # Numbers, few of which are huge
@@ -129,7 +129,7 @@ def test_few_huge_numbers_do_not_decide_the_ranking():
         "correct or drop them."
     )
     (note,) = [one for one in Summary(found).notes if "squares" in one]
-    assert "so methods are ranked by MAE: R² depends on them alone" in note
+    assert "so methods are ranked by MAE: R² mainly depends on them" in note
     assert compare(X, y, references=[], score="r2", **few).score.name == "r2"
 
 
@@ -235,7 +235,7 @@ def test_rows_of_new_groups_alone_are_remarked(given, tmp_path, monkeypatch, cap
         capsys.readouterr()
         assert main(["predict", "m.safetensors", name, "-o", "labels.csv"]) == 0
         said[name] = capsys.readouterr().err
-    assert "every machine is new: expect less of these rows" in said["new.csv"]
+    assert "every machine is new: expect worse predictions" in said["new.csv"]
     assert "is new" not in said["mixed.csv"] + said["t.csv"]
 
 

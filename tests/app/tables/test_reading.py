@@ -300,7 +300,7 @@ def test_numbers_that_became_text_are_said(csv):
     table = read_table("t.csv", "kind", reading=Reading(strict=True))
     assert table.notes == [
         "ignored, text that differs, and looks like numbers: size",
-        "read as text because of cells that are no numbers (correct them, or list all marks in "
+        "read as text because of cells that are not numbers (correct them, or list all marks in "
         "--missing or missing_values): 'so' in size (1 row), 'so' in age (2 rows)",
         "one-hot encoded: age (3 values)",
     ]
@@ -310,8 +310,8 @@ def test_words_among_numbers_are_missing_and_said(csv):
     table = csv("size,age,kind\n1,3,a\n2,so,b\n3,5,a\nso,4,b\n")
     np.testing.assert_array_equal(table.X, [[1, 3], [2, np.nan], [3, 5], [np.nan, 4]])
     assert table.notes == [
-        "size: 1 cell is no number, missing there: 'so' (1)",
-        "age: 1 cell is no number, missing there: 'so' (1)",
+        "size: 1 cell is not a number, missing there: 'so' (1)",
+        "age: 1 cell is not a number, missing there: 'so' (1)",
         "missing values, filled by the median (kept by NCA tables): size (1 row), age (1 row)",
     ]
 

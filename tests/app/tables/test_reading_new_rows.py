@@ -251,7 +251,7 @@ def refused(frame, encoder, suffix):
 def test_columns_that_lack_are_missing_unless_they_are_more_than_half(learned, suffix):
     line = refused(LEARNED[["id", "count"]], learned.encoder, suffix)
     assert line == (
-        f"t.{suffix}: the table lacks 'width', 'wet', 'colour', which were learned from: add or "
+        f"t.{suffix}: the table lacks 'width', 'wet', 'colour', which the training rows had: add or "
         "rename columns."
     )
     frame = LEARNED.rename(columns={"width": "Width "})
@@ -259,8 +259,8 @@ def test_columns_that_lack_are_missing_unless_they_are_more_than_half(learned, s
     assert np.isnan(X[:, 0]).all()
     np.testing.assert_array_equal(X[:, 1:], learned.X[:, 1:])
     assert notes[-2] == (
-        "the table lacks 'width' ('width' may be 'Width '), which was learned from, taken as "
-        "missing in every row: expect less of these predictions"
+        "the table lacks 'width' ('width' may be 'Width '), which the training rows had, taken as "
+        "missing in every row: expect worse predictions"
     )
     with pytest.raises(TableError, match="the table lacks 'width'"):
         read_rows("t." + suffix, learned.encoder, reading=Reading(strict=True))
@@ -349,7 +349,7 @@ def test_values_that_were_never_seen_are_none_of_the_known_and_said(blocks, lear
 def test_many_values_that_were_never_seen_are_cut(learned):
     _, notes, _ = read_rows(write(LEARNED.assign(colour=LEARNED["id"]), "csv"), learned.encoder)
     assert notes[-2].endswith("'row 0', 'row 1', 'row 10' and 21 more in colour (24 rows)")
-    assert notes[-1].startswith("every colour is new: expect less")
+    assert notes[-1].startswith("every colour is new: expect worse")
 
 
 @pytest.mark.parametrize(
@@ -360,12 +360,11 @@ def test_text_where_numbers_were_learned_is_missing(blocks, learned, suffix, pla
     path = write(LEARNED.assign(width=words), suffix)
     X, notes, _ = read_rows(path, learned.encoder)
     assert np.argwhere(np.isnan(X)).tolist() == [[12, learned.feature_names.index("width")]]
-    assert f"width: 1 cell is no number, taken as missing: 'wide' {place}" in notes
+    assert f"width: 1 cell is not a number, taken as missing: 'wide' {place}" in notes
     with pytest.raises(TableError) as caught:
         read_rows(path, learned.encoder, reading=Reading(strict=True))
     assert str(caught.value) == (
-        f"t.{suffix}: 'width' holds 'wide' {place}, but numbers were learned from there: give "
-        "numbers."
+        f"t.{suffix}: 'width' holds 'wide' {place}, but numbers were expected there: give numbers."
     )
 
 
@@ -402,7 +401,7 @@ def test_npz_by_the_names_of_its_columns():
     assert notes == ["ignored, not learned from: more"]
     np.savez("t.npz", X=frame.to_numpy(float))
     with pytest.raises(
-        TableError, match=r"^t\.npz: the table lacks 'width', 'count', which were learned from"
+        TableError, match=r"^t\.npz: the table lacks 'width', 'count', which the training rows had"
     ):
         read_rows("t.npz", learned.encoder)
 

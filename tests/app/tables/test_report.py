@@ -412,7 +412,7 @@ def test_a_regression_has_no_classes(browser, pages):
         "[...document.querySelectorAll('h2')].filter(h => h.offsetParent).map(h => h.textContent)"
     )
     assert browser.evaluate(visible) == ["The table", "Ranking", "Maps of held-out rows", "R² by dimension",
-                                         "The methods", "To quote", "To get these figures again"]  # fmt: skip
+                                         "The methods", "To quote", "To reproduce these figures"]  # fmt: skip
     assert browser.evaluate("document.querySelectorAll('#legend .scale').length") == 1
 
 

@@ -222,7 +222,7 @@ class TestAdapt:
             for words in ("adapter 4 int8", "10 dimensions to 4, 4 bytes each", "precision@10")
         )
         assert "Which cosine of adapter 4 int8 is a match" in text
-        assert "queries have no right one" not in text
+        assert "queries have no right match" not in text
 
     @pytest.mark.long
     def test_queries_without_an_answer_raise_the_thresholds(self, adapted, capsys):
@@ -232,10 +232,10 @@ class TestAdapt:
             thresholds.append(adapter.pair_rules.every.curve.promise(0.8).threshold)
         assert adapter.unanswerable == 0.5
         assert thresholds[1] > thresholds[0]
-        assert "It is assumed that 50 % of queries have no right one." in capsys.readouterr().out
+        assert "It is assumed that 50 % of queries have no right match." in capsys.readouterr().out
         capsys.readouterr()
         assert run("inspect", "a.safetensors") == 0
-        assert "It is assumed that 50 % of queries have no right one" in capsys.readouterr().out
+        assert "It is assumed that 50 % of queries have no right match" in capsys.readouterr().out
 
     @pytest.mark.long
     def test_noise_is_left_alone(self, capsys):

@@ -237,7 +237,9 @@ def test_a_larger_index_raises_the_threshold_or_ends_the_promise(precision, is_k
     if not is_kept:
         said = f"That {100 * precision:g} % of the matches are right is not promised (at most "
     line = next(one for one in found["large.parquet"].err.splitlines() if said in one)
-    assert "in an index of 6,400 rows, in which a wrong match is taken as 8 times as likely" in line
+    assert (
+        "in an index of 6,400 rows, in which a wrong match is taken to be 8 times as likely" in line
+    )
     assert "which searched an index of 800 rows" in line
     rows = [{one.split(",")[0] for one in of_one.out.splitlines()} for of_one in found.values()]
     assert rows[1] <= rows[0]

@@ -55,7 +55,7 @@ def test_rows_are_matched_by_name_and_the_map_is_saved(into, side, capsys):
         "200 rows embedded by both models: 8 dimensions of old, 9 of new",
         "40 rows only in old.parquet: left out",
         "Migrate: the map finds ",
-        "Whatever is relevant, the precision at ten differs by at most the rest",
+        "Whatever is relevant, precision at ten differs from the new model's by at most",
         "25 held-out queries among 75 held-out documents, by a map learned from 100 rows",
         "learns from all 200",
         "more rows are not shown to help",
@@ -122,7 +122,7 @@ def test_unrelated_models_are_to_be_embedded_again(capsys):
     assert run("migrate", "old.parquet", "other.parquet", "--id", "sku") == 0
     text = capsys.readouterr().out
     assert "Embed again: the map finds " in text
-    assert "The results of other queries find as many" in text
+    assert "Results of other queries contain as many of these" in text
 
 
 @pytest.mark.slow_after(1)

@@ -182,7 +182,7 @@ class Records(Source):
         self.remarks += [
             *note("left out, below the rows", [*map(_quote, below)]),
             *on_lines("left out, the header once more", repeated),
-            *on_lines("rows with too few fields, the others are missing", too_short),
+            *on_lines("rows with too few fields, their last cells missing", too_short),
             *on_lines(f"{left_out}, rows with too many fields", too_long),
         ]
 

@@ -270,9 +270,9 @@ function writeHead() {
     tile(protocol.tests > 1 ? `p (corrected for ${protocol.tests} tests)` : "p", pValue(choice.p))];
   document.querySelector("header").append(html("dl", {id: "keys"}, keys.filter(Boolean)), aside(
     `${choice.name}: method, dimension and number of neighbours are all chosen inside the training rows, `
-    + (data.doubts.length ? "but the doubts above stand against expecting this figure of new rows."
-      : `so this is the figure that a saved model can promise${table.twins.share > MANY_TWINS
-        ? " for rows without a twin here: of a row with one, expect more" : ""}.`)));
+    + (data.doubts.length ? "but given the doubts above, do not expect this figure on new rows."
+      : `so this is the figure to expect of a saved model${table.twins.share > MANY_TWINS
+        ? " on rows without a twin here: rows with one may do better" : ""}.`)));
 }
 
 function writeFacts() {
@@ -298,7 +298,7 @@ function writeFacts() {
     ["Missing cells", table.missing?.cells ? `${number(table.missing.cells)} (${gaps})` : ""],
     ["Suspicious", table.suspicious.map(c => `${c.column} alone predicts ${table.target}`).join("; "), "warn"],
     ["May be groups", table.group_hints.length
-      ? `${table.group_hints.join(", ")}: if rows of one belong together, say so with --groups` : "", "warn"],
+      ? `${table.group_hints.join(", ")}: if rows of one value belong together, give --groups` : "", "warn"],
   ];
   section("The table", html("dl", {class: "facts"}, facts.filter(([, value]) => value).flatMap(([name, value, kind]) =>
     [html("dt", {}, name), html("dd", {class: kind}, value)])), ranking.length ? null : listOf(data.notes));
@@ -332,7 +332,7 @@ function writeEnd() {
     machine: data.machine,
   };
   const lines = Object.entries(settings).filter(([, value]) => !missing(value) && value !== "");
-  section("To get these figures again", html("table", {id: "settings"}, lines.map(([name, value]) =>
+  section("To reproduce these figures", html("table", {id: "settings"}, lines.map(([name, value]) =>
     html("tr", {}, html("th", {scope: "row"}, name), html("td", {id: name === "command" ? name : null}, value)))),
     html("button", {type: "button", id: "copy-command"}, "Copy the command"));
   copyButton("copy-command", "command");
@@ -367,7 +367,7 @@ function drawRanking() {
   for (const gap of gaps) { at += gap + step; places.push(at - (narrow ? 10 : step / 2)); }
   const top = 4, bottom = at + 6;
   const node = chart("ranking", `Ranking by ${inText(score.title)}`,
-    "A line a method: mean, folds and the 95% interval of its difference. Up and down arrows walk through the methods; "
+    "One line per method: mean, folds and the 95% interval of its difference. Up and down arrows walk through the methods; "
     + "the table below holds the figures.", width, bottom + 42);
   const domain = rankingDomain(), scale = linear(domain, [left + 8, right]);
   axisBelow(node, scale, ticks(domain, narrow ? 4 : 8), top, bottom, score.axis);
@@ -415,7 +415,7 @@ function startRanking() {
   const dot = iconOf("unclear", svg("circle", {class: "fold", cx: 8, cy: 8, r: 2.5}));
   const key = html("div", {id: "ranking-key", class: "key"},
     used.map(status => html("span", {}, icon(STATUS_SHAPE[status], status), said[status])),
-    ranking.some(interval) ? html("span", {}, band, "95% interval of the difference, laid from the baseline") : null,
+    ranking.some(interval) ? html("span", {}, band, "95% interval of the difference, added to the baseline") : null,
     ranking.some(row => row.folds.length > 1) ? html("span", {}, dot, "a fold") : null);
   section("Ranking", aside(`${score.title} on held-out rows${score.sign < 0 ? ", smaller is better" : ""}; every difference is `
     + `from ${baseline.name}.${used.includes("reference") ? " The references, which are not k-NN, stand below." : ""}`
@@ -482,13 +482,13 @@ function drawEffects() {
   const short = shownEffects.map(one => shorten(one.column, width < 560 ? 16 : 32));
   const left = Math.min(width / 2.5, 14 + 6.8 * Math.max(...short.map(text => text.length))), right = width - 56;
   const scale = linear([0, Math.max(effects[0].effect, LEAST_EFFECT)], [left, right]);
-  const node = chart("effects", "How far each column moves the rows", "A bar a column, the most important first; up and down "
+  const node = chart("effects", "How far each column moves the rows", "One bar per column, the most important first; up and down "
     + "arrows walk through them.", width, step * shownEffects.length + 6);
   const spots = shownEffects.map((one, i) => {
     const y = step * i + 4, end = scale(one.effect);
     node.append(svg("rect", {class: "bar", x: left, y, width: Math.max(1, end - left), height: step - 8, rx: 2}),
       textAt(left - 6, y + 12, {"text-anchor": "end"}, short[i]), textAt(end + 6, y + 12, {class: "faint"}, size(one.effect)));
-    return {x: end, y: y + 8, lines: () => [one.column, `moves the rows by ${size(one.effect)}, in the mean`]};
+    return {x: end, y: y + 8, lines: () => [one.column, `moves the rows by ${size(one.effect)} (root mean square)`]};
   });
   explore(node, spots, (p, x, y) => Math.abs(p.y - y));
 }
@@ -610,7 +610,7 @@ function drawMap() {
   const left = !flat ? 8 : labels ? Math.min(140, width / 3) : 56, top = flat ? 24 : 8;
   const bottom = top + (flat && labels ? Math.max(160, 22 * new Set(answers).size) : Math.min(560, Math.max(300, 0.75 * width)));
   const node = chart("map", `Map of held-out rows by ${map.name}`,
-    `${counted(map.x.length, "row")}; the arrow keys walk through them, and say their neighbours.`, width, bottom + 28);
+    `${counted(map.x.length, "row")}; the arrow keys walk through them and name neighbours.`, width, bottom + 28);
   node.append(svg("rect", {class: "grid", x: left, y: top, width: right - left, height: bottom - top}));
   const [x, y] = flat ? strip(node, map, answers, left, right, top, bottom) : plane(map, left, right, top, bottom);
   node.append(textAt((left + right) / 2, bottom + 18, {class: "faint", "text-anchor": "middle"},
@@ -648,7 +648,7 @@ function writeLegend() {
   };
   const switchAll = () => { hidden.size ? hidden.clear() : labels.forEach((_, place) => hidden.add(place)); refresh(); };
   const tools = html("div", {class: "tools"}, html("button", {type: "button", click: switchAll}, "All or none"));
-  const shared = labels.length > COLORS ? ` A colour returns with another shape after ${COLORS} classes.` : "";
+  const shared = labels.length > COLORS ? ` After ${COLORS} classes, colours repeat with other shapes.` : "";
   fill("legend", html("p", {class: "aside"}, `Click a label to hide its rows or to show them.${shared}`),
     labels.length > 2 ? tools : null, html("div", {class: "chips"}, chips));
 }
@@ -706,9 +706,9 @@ function startCurves() {
     }
     drawCurves();
   };
-  section(`${score.title} by dimension`, aside("To look at, not to choose by: the dimensions of the ranking were chosen inside "
+  section(`${score.title} by dimension`, aside("Not to choose by: the dimensions of the ranking were chosen inside "
     + "the training rows. A line is the mean over folds, the band around it spans them. "
-    + (none ? `${usual}, the usual automatic choice, has no dimension to choose.` : "")), plot("curves"),
+    + (none ? `${usual}, the most frequent choice, has no dimension to choose.` : "")), plot("curves"),
     html("fieldset", {class: "key"}, html("legend", {}, "At most five curves at once"), items.map(item => item.label)));
   drawings.push(refresh);
 }
@@ -734,7 +734,7 @@ function drawMatrix(id, matrix, title, most) {
       node.append(svg("rect", {x: left + 0.5, y: y + 0.5, width: size - 1, height: size - 1, ...style}));
       const text = size >= 30 && share >= 0.05 ? fixed(share, share > 99.9 ? 0 : 1) : "";
       texts.append(textAt(middle[0], middle[1] + 4, {class: "share"}, text));
-      const lines = () => [percent(share), `true: ${names[i]}`, `called: ${names[j]}`];
+      const lines = () => [percent(share), `true: ${names[i]}`, `predicted: ${names[j]}`];
       spots.push({x: middle[0], y: middle[1], size: size / 2, square: true, lines});
     });
   });
@@ -766,7 +766,7 @@ function startRows() {
   const sure = row => 100 * Math.min(Math.max(row.probability, 0.01), 0.99); // never certain
   section(first ? "Labels that are probably wrong" : "The least certain labels", aside(`The first ${drawn.length} rows. Each is labelled by rows near it in a space `
     + "that was learned without it. The probability assumes that labels were replaced at random, as often as among the rows with the "
-    + "surest votes; expected is the number of wrong labels down to this row; beyond the expected number in all, rows are faint. "
+    + "surest votes; 'expected' is the expected number of wrong labels down to this row; rows beyond the expected total are faint. "
     + "Rows are numbered as in the file, the first is 0."),
     grid(drawn.map((row, at) => ({...row, at})), [
       ["row", row => [number(row.row), row.name === String(row.row) ? null : html("small", {}, ` ${row.name}`)],
@@ -778,17 +778,17 @@ function startRows() {
     ], row => row.at < first ? null : "rest"));
   const x = [0, ...rows.map((_, i) => i + 1)], y = [0, ...rows.map(row => row.expected)], most = Math.max(1, y.at(-1));
   const lines = i => [`first ${counted(x[i], "row")}`, `${fixed(y[i], 1)} wrong labels expected`];
-  section("How many to look at", aside("Expected wrong labels among the first rows; dashed, if every one was wrong."),
+  section("How many to look at", aside("Expected wrong labels among the first rows; dashed: if all were wrong."),
     plot("look"));
   drawings.push(() => drawLines("look", "Expected wrong labels among the first rows", {axes: ["rows looked at, in this order", ""],
     domain: [0, 1.05 * most], series: [{kind: "ink", dashed: true, x: [0, Math.min(n, most)], y: [0, Math.min(n, most)]},
       {kind: "unclear", x, y, lines}]}));
   const none = html("p", {}, "none");
-  section("Contradictory twins", aside(`Rows that are equal in all features, and not in ${target}.`),
+  section("Contradictory twins", aside(`Rows that are equal in all features, but not in ${target}.`),
     twins.groups ? grid(twins.first, [["rows", named]]) : none);
   section("Far from all others", aside("Distance to the fifth nearest row, in units of the median, and the column in which the row "
     + "differs most."), far.rows ? grid(far.first, [["row", row => number(row.row), "number"],
-    ["times as far", row => plain(row.ratio, {factor: 1}), "number"], ["above all in", row => row.column]]) : none.cloneNode(true));
+    ["times as far", row => plain(row.ratio, {factor: 1}), "number"], ["mostly in", row => row.column]]) : none.cloneNode(true));
 }
 
 // ---- Vectors ----
@@ -805,7 +805,7 @@ function startVectors() {
   const kinds = [...new Set(vectors.map(one => one.kind))], paint = i => /^(raw|centred)$/.test(kinds[i]) ? "ink" : color(i);
   const says = taken === recommended ? "recommended" : "taken", known = one => one !== raw && !missing(one.by_part[part].low);
   section("Quality and size", aside("Up and to the left is better. Dashed: the raw vectors. A bar is the 95 % interval of the "
-    + "difference from them, laid from their score: where it crosses the dashed line, no difference is shown. The ring marks the "
+    + "difference from them, added to their score: where it crosses the dashed line, no difference is shown. The ring marks the "
     + `vectors that are ${says}: ${taken}.`),
     html("div", {class: "key"}, kinds.map((kind, i) => html("span", {}, icon(i, paint(i), true), kind))),
     pair(parts.map((of, i) => [partOf(of, queries[of]), plot(`quality-${i}`)])));
@@ -849,8 +849,8 @@ function startMatches() {
     html("span", {}, iconOf(kind, svg("path", {class: dashed ? "dashed" : "curve", d: "M0 8H16"})), name));
   const band = iconOf("c0", svg("rect", {class: "band", y: 3, width: 16, height: 10}));
   section("Which cosine is a match?", sentences.map(text => html("p", {}, minus(text))),
-    html("div", {class: "key"}, key, html("span", {}, band, "precision with 95 % confidence"),
-      html("span", {}, "vertical: the cosine that guarantees a precision")),
+    html("div", {class: "key"}, key, html("span", {}, band, "precision, down to its 95 % lower bound"),
+      html("span", {}, "vertical: cosine at which a precision is promised")),
     pair(parts.map(({part, queries}, i) => [partOf(part, queries), plot(`matches-${i}`)])),
     grid(parts.flatMap(({part, promises}) => promises.map(one => ({...one, part}))), [
       ["matches", one => one.part], ["precision", one => fixed(100 * one.precision, 0), "number"],

@@ -158,7 +158,7 @@ def sentences_of(issues: LabelIssues, found: dict[str, Any], target: str) -> Ite
             f"overlap: expect up to {listed(among)}."
         )
     else:
-        yield f"No label is probably wrong: expect {expected[-1]:.1f} wrong labels among {n:,}."
+        yield f"No label is likely to be wrong: expect {expected[-1]:.1f} wrong labels among {n:,}."
     yield from _of_rare_class(issues)
     twins, far = found["twins"], found["far"]
     if twins["groups"]:

@@ -35,15 +35,15 @@ from .report import comparison_document
 from .words import Summary
 
 FOLLOW = (
-    "The methods of the papers follow, on the same folds. As p is then corrected for all of them, "
-    "what is shown here may become unclear. Ctrl-C ends the comparison with this first answer."
+    "All other methods follow, on the same folds. As p is then corrected for all of them, what is "
+    "shown here may become unclear. Ctrl-C ends the comparison with this first answer."
 )
 ALL_ROWS = "fitted to all rows"
 FIRST_ANSWER = "Interrupted: the first answer is written."
 # the other options are named like their scores
 SCORE_OPTIONS = {"balanced": "balanced_accuracy", "rank": "rank_correlation"}
 SPACES = str.maketrans("-_", "  ")
-# up to this size, the methods of the papers are added automatically: they take about a minute
+# up to this size, all other methods are added automatically: they take about a minute
 SMALL_ROWS, SMALL_ENTRIES = 1000, 30_000
 QUICK = {"n_splits": 3, "n_repeats": 1, "choice_rows": 500}
 # labelled rows above which three folds take longer than the default split
@@ -185,7 +185,7 @@ def _of_model(model: Model, comparison: Comparison, fitted: str) -> str:
         text += f" ({shown} than a constant prediction)"
     elif not model.is_raw and choice.status != "better":
         text += " (not shown to be better than raw k-NN)"
-    return text + ". In doubt, as said above" * bool(comparison.doubts)
+    return text + ". Doubtful, as said above" * bool(comparison.doubts)
 
 
 def _draw(comparison: Comparison, table: Table, path: Path) -> list[str]:

@@ -161,9 +161,9 @@ def _line(curve: Curve, x: np.ndarray, m: int) -> dict[str, Any]:
 
 MAX_CLASSES, MAX_FOLDS, MAX_CONFUSION = 1000, 500, 40
 TEST = (
-    "paired by held-out row, with a variance corrected for the training rows that folds share, at "
-    "least that of the folds (with two to four folds by their number of degrees of freedom); Holm "
-    "over the methods"
+    "paired by held-out row; the larger of the variance over rows, corrected for shared training "
+    "rows, and that over folds (two to four folds: with their degrees of freedom); Holm over the "
+    "methods"
 )
 TEST_OF_A_SPLIT = "paired by held-out row, of the two fitted models; Holm over the methods"
 

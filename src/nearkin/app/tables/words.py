@@ -225,7 +225,7 @@ def drift_finding(drift: Drift, n_rows: int) -> str:
     if not drift.has_drifted:
         least = min([drift.familiarity, *drift.columns.values()])
         return (
-            f"No drift is shown: the {rows} look like the training rows (smallest p "
+            f"No drift is shown between the {rows} and the training rows (smallest p "
             f"{stated_p(least)} after Holm)."
         )
     moved = [f"{shown(name)} (p {stated_p(drift.columns[name])})" for name in drift.moved]
@@ -276,7 +276,7 @@ class Summary:
         beside = self.wording.second
         self.second = WORDING[beside].at(np.mean(self.raw.scores.get(beside, np.nan)))
         self.n_tested = sum(row.is_tested and not row.is_repeated for row in self.rows)
-        self.doubts = [f"In doubt: {doubt.text}" for doubt in comparison.doubts]
+        self.doubts = [f"Caution: {doubt.text}" for doubt in comparison.doubts]
 
     @property
     def lines(self) -> list[dict[str, str]]:
@@ -565,11 +565,13 @@ def _row_notes(comparison: Any) -> Iterator[str]:
         )
     if protocol.task != CLASSIFICATION and few_decide(y):
         by_mae = ", so methods are ranked by MAE" * (name == "mae")
-        yield f"A few large numbers have most of the squares{by_mae}: R² depends on them alone."
+        yield (
+            f"A few extreme numbers make up most of the squares{by_mae}: R² mainly depends on them."
+        )
     if n:
         done = (
-            "twins stay on one side of every split (but with --keep-twins), so expect more of new "
-            "rows with one here"
+            "twins stay on one side of every split (unless --keep-twins), so expect better scores "
+            "on new rows with one here"
         )
         if protocol.keep_twins:
             done = (

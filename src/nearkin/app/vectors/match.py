@@ -168,12 +168,12 @@ def sentences_of(document: dict[str, Any]) -> list[str]:
         most = min(one["bound"] for one in promises)
         said = (
             f"That {100 * precision:g} % of the matches are right is not promised (at most "
-            f"{100 * most:.1f} % can be, and the most certain threshold is taken)"
+            f"{100 * most:.1f} % can be, by the threshold that is taken)"
         )
     if n is not None and n < searched:
         said += (
-            f", in an index of {searched:,} rows, in which a wrong match is taken as "
-            f"{searched / n:.3g} times as likely (the most that it can be), also in probabilities"
+            f", in an index of {searched:,} rows, in which a wrong match is taken to be "
+            f"{searched / n:.3g} times as likely (an upper bound), in probabilities too"
         )
     clusters = counted(document["clusters"] or 0, "cluster")
     where = f" in {others[0]['name']}" if others else f", in {clusters}"

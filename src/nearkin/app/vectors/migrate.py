@@ -200,13 +200,13 @@ def verdict_of(found: MigrationVerdict, n: int) -> list[str]:
     if score == "recall@10":
         lines = [
             f"{found.verdict.capitalize()}: the map finds {shares[0]:.1f} % of the new model's own "
-            f"ten neighbours ({100 * found.kept:.1f} % above chance [{low:.1f}, {high:.1f}]), the "
-            f"old model by itself {shares[1]:.1f} %.",
+            f"ten neighbours ({100 * found.kept:.1f} % corrected for chance [{low:.1f}, "
+            f"{high:.1f}]), the old model by itself {shares[1]:.1f} %.",
             {
-                "migrate": "Whatever is relevant, the precision at ten differs by at most the rest "
-                "from that of the new model.",
-                "embed again": "The results of other queries find as many: either the models have "
-                "nothing in common, or the rows of the files are not the same items.",
+                "migrate": "Whatever is relevant, precision at ten differs from the new model's by "
+                "at most the share not found.",
+                "embed again": "Results of other queries contain as many of these: either the "
+                "models have nothing in common, or the rows of the files are not the same items.",
                 "unknown": "Whether the other results are worse, as good or better, and whether "
                 "the new model is better than the old one, only labels or judgements can show: "
                 "give --label, or --queries and --relevance.",
@@ -245,10 +245,8 @@ def verdict_of(found: MigrationVerdict, n: int) -> list[str]:
 
 def _growth(found: MigrationVerdict) -> str:
     """Return a sentence on the gain from a larger sample."""
-    sizes = ", ".join(f"{n:,} rows {100 * s:.1f}" for n, s in found.curve.items())
-    said = (
-        f"Learned from {sizes}: the last doubling adds {points(interval_of(found.growth))} points"
-    )
+    scores = ", ".join(f"{100 * s:.1f} from {n:,} rows" for n, s in found.curve.items())
+    said = f"Scores: {scores}; the last doubling adds {points(interval_of(found.growth))} points"
     if not found.gain_of_more:
         return f"{said}, so more rows are not shown to help."
     if found.rows_needed == max(found.curve):

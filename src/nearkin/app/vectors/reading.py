@@ -260,8 +260,9 @@ def _of_two_models(file: Reader, X: np.ndarray, labels: np.ndarray | None) -> li
     return [
         f"two models in {table_name(file.path)}? Of {len(rows):,} rows looked at, "
         f"{is_other.sum():,}, the first {file.place(int(rows[is_other][0]))}, have hardly any "
-        "neighbour among the others, and cosines between both are those of unrelated directions: "
-        "embed all rows by the same model (if they are of one, these are two unrelated topics)"
+        "neighbour among the others, and their cosines with these are those of unrelated "
+        "directions: embed all rows by the same model (if they were, these are two unrelated "
+        "topics)"
     ]
 
 
@@ -382,8 +383,8 @@ def _taken(
     found = next(iter(vectors.values())) if any(vectors) else plain
     if len(found) < 2:
         raise TableError(
-            f"{source} holds no vectors: give a column of lists, or columns of numbers. The guide "
-            '"Embeddings" makes them "From columns of text".'
+            f"{source} holds no vectors: give a column of lists, or columns of numbers. See the "
+            'guide "Embeddings" under "From columns of text".'
         )
     return list(needed) if needed and {*needed} == {*found} else found, remarks
 

@@ -72,16 +72,16 @@ def sentences_of(parts: list[dict[str, Any]], name: str, unanswerable: float) ->
         3,
     )
     # a comparison asks by a quarter of them
-    every = ", all their rows" * (parts[-1]["part"] == UNSEEN)
+    every = ", all rows of these" * (parts[-1]["part"] == UNSEEN)
     lines = [
         f"Which cosine of {name} is a match: the lowest one at which the best candidates of "
         f"held-out queries ({n}{every}) reach the precision, with 95 % confidence, in "
         f"{index_of(parts[0]['candidates'])}. In percent; false answers are matches of queries "
-        "that have no right one. The confidence does not allow for a choice of the vectors by the "
-        "same queries."
+        "without a right match. The confidence does not cover choosing the vectors by the same "
+        "queries."
     ]
     if unanswerable:
-        lines.append(f"It is assumed that {100 * unanswerable:g} % of queries have no right one.")
+        lines.append(f"It is assumed that {100 * unanswerable:g} % of queries have no right match.")
     refused = []
     for one in parts:
         unknown = [p["precision"] for p in one["promises"] if np.isnan(p["cosine"])]
