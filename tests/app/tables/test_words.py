@@ -392,8 +392,8 @@ def test_notes_of_the_end_of_the_time_budget():
 def test_notes_of_twins():
     twice = np.append(np.arange(90), np.arange(30))
     stay = (
-        "twins stay on one side of every split (unless --keep-twins), so expect better scores on "
-        "new rows with one here."
+        "twins stay on one side of every split (unless --keep-twins), so new rows with one here "
+        "may do better."
     )
     (line,) = Summary(compare(X[twice], Y[twice], methods=[], n_neighbors=3, **ALONE)).notes
     assert line == f"50% of the rows have a twin, identical or nearly so: {stay}"

@@ -570,8 +570,8 @@ def _row_notes(comparison: Any) -> Iterator[str]:
         )
     if n:
         done = (
-            "twins stay on one side of every split (unless --keep-twins), so expect better scores "
-            "on new rows with one here"
+            "twins stay on one side of every split (unless --keep-twins), so new rows with one "
+            "here may do better"
         )
         if protocol.keep_twins:
             done = (
