@@ -292,6 +292,7 @@ def test_shares_of_the_level_need_not_be_equal():
     assert in_sequence(one, *others) == in_sequence(one, *others, shares=(2, 2, 2))
 
 
+@pytest.mark.slow
 def test_sequences_with_shares_keep_the_level():
     """Under no difference, correlated tests show one in at most 5 % of all draws."""
     rng, shown = np.random.default_rng(0), 0

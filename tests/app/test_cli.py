@@ -105,6 +105,7 @@ def test_quick(here, capsys, undrawn):
     assert "(40 rows, 3 folds, " in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_twins_are_kept_on_request(here, capsys, undrawn):
     (here / "twice.csv").write_text(CSV + CSV.partition("\n")[2])
     for options, said in (

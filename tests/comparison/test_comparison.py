@@ -45,6 +45,7 @@ from .tables import (
 
 
 class TestStatus:
+    @pytest.mark.slow
     def test_a_better_method_wins_and_is_fitted(self):
         X, y = hidden(n=240, p=30)
         comparison = quick(X, y, n_splits=5, refit=True)

@@ -52,10 +52,12 @@ class TestExtend:
             assert (again.p_value, again.params) == (one.p_value, one.params)
         assert extended.winner_method == together.winner_method
 
+    @pytest.mark.slow
     def test_what_it_has_is_not_run_again(self):
         comparison = compare(*hidden(60), methods=[FIXED], **FEW)
         assert extend(comparison, [FIXED]).methods == (RAW, "DNE")
 
+    @pytest.mark.slow
     def test_an_interrupt_leaves_what_was_found_before(self):
         def interrupt(*_):
             raise KeyboardInterrupt
@@ -68,6 +70,7 @@ class TestExtend:
             (r.name, r.p_value) for r in comparison.results
         ]
 
+    @pytest.mark.slow
     def test_methods_that_ran_out_of_time_are_no_part_of_it(self):
         """What was finished on some folds is not chosen there, either."""
 
@@ -88,6 +91,7 @@ class TestExtend:
         assert again.winner_method in {RAW, "DNE"}
         np.testing.assert_array_equal(again.choice.score, comparison.choice.score)
 
+    @pytest.mark.slow
     def test_the_choice_is_fitted_afterwards(self):
         comparison = compare(*hidden(60), methods=[FIXED], **FEW | {"refit": False})
         assert comparison.winner is None
@@ -138,6 +142,7 @@ class TestWinner:
         comparison = quick(*noise())
         assert (comparison.winner, comparison.winner_method) == (None, RAW)
 
+    @pytest.mark.slow
     def test_raw_features_may_win(self):
         X, y = hidden(p=3)
         comparison = quick(X, y, [Method("last", LastFeature(), nested=False)], refit=True)

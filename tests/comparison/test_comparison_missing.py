@@ -188,6 +188,7 @@ class TestComparison:
         assert dimension == 7
         np.testing.assert_allclose(scores, comparison.raw.score[: len(scores)])
 
+    @pytest.mark.slow
     def test_rows_without_a_label(self):
         X, y = with_gaps(90)
         partly = np.where(np.arange(90) % 3 > 0, y.astype(object), None)

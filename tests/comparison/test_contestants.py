@@ -150,6 +150,7 @@ class TestThePredictorForTablesIsChosen:
         choices["tables"] = Choice({}, OwnVote(300))
         assert automatic(choices, *rest) == "tables"
 
+    @pytest.mark.slow
     def test_its_members_are_learned_on_the_inner_folds(self):
         """One fit gives the choice and the prediction, and no group is on both sides of a member's
         fold.

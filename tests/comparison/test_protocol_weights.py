@@ -160,6 +160,7 @@ def test_rows_without_a_label(weights):
     assert weighted.unweighted == ()
 
 
+@pytest.mark.slow
 def test_the_winner_is_fitted_with_weights(weights):
     X, y = hidden()
     methods = [Method("NMMP", NMMP(1), nested=False)]

@@ -236,6 +236,7 @@ def test_an_interrupted_descent_keeps_its_map_and_leaves_nothing_behind(client, 
     assert nca.to_local().transform(data[0]).shape == (300, 2)
 
 
+@pytest.mark.slow
 def test_a_finished_and_a_failed_fit_leave_nothing_behind(client, data):
     X, y = blocks(*data, (100,) * 3)
     DaskLPP(2).fit(X)

@@ -83,6 +83,7 @@ def test_estimates_of_an_epoch_average_to_the_loss_within_samples(objective, dat
     np.testing.assert_allclose(gradient / 15, np.mean(slopes, axis=0), atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
 def test_the_map_depends_on_no_block_and_on_no_worker(client, data, samples_of_60, monkeypatch):
     how = {"n_components": 2, "max_iter": 2, "random_state": 0}
@@ -92,6 +93,7 @@ def test_the_map_depends_on_no_block_and_on_no_worker(client, data, samples_of_6
     np.testing.assert_array_equal(on_cluster.components_, in_this_thread.components_)
 
 
+@pytest.mark.slow
 def test_blocks_of_one_class_are_no_harm(no_cluster, data, samples_of_60):
     order = np.argsort(data[1])
     X, y = data[0][order], data[1][order]
@@ -137,6 +139,7 @@ def test_no_class_of_two_rows(client, data):
         DaskNCA().fit(*blocks(data[0], np.arange(300), UNEVEN))
 
 
+@pytest.mark.slow
 def test_warm_start_goes_on(no_cluster, data, samples_of_60):
     X, y = blocks(*data, (150, 150))
     nca = DaskNCA(2, init="pca", max_iter=30, warm_start=True, random_state=0).fit(X, y)
@@ -146,6 +149,7 @@ def test_warm_start_goes_on(no_cluster, data, samples_of_60):
     assert nca.loss_curve_[0] < began
 
 
+@pytest.mark.slow
 def test_the_plain_estimator_descends_by_minibatches(no_cluster, data):
     nca = DaskNCA(2, max_iter=30, random_state=0).fit(*blocks(*data, UNEVEN)).to_local()
     assert isinstance(nca, NCA)

@@ -141,6 +141,7 @@ def test_rows_of_tuples_are_distinct_and_in_order():
 
 
 class TestAdapters:
+    @pytest.mark.slow
     def test_stacked_pairs_and_triplets_are_those_of_their_rows(self, given):
         X, numbers, y = given  # the rows are distinct and in order
         for stacked, by_numbers in (

@@ -78,6 +78,7 @@ def test_tiles_add_up(monkeypatch, dtype):
     np.testing.assert_allclose(slope, gradient, rtol=0, atol=10 * tolerance)
 
 
+@pytest.mark.slow
 def test_gradient_of_the_loss_of_positions(monkeypatch):
     """With its penalty, of all landmarks and of a minibatch, in which landmarks may be twice."""
     rng = np.random.default_rng(0)

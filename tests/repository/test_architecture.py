@@ -93,6 +93,7 @@ def test_imports_go_one_way(graph):
     assert upwards == []
 
 
+@pytest.mark.slow
 def test_the_picture_of_the_layers_is_true():
     """Else `python -m benchmarks.tools.house` draws it again."""
     assert PICTURE.read_text(encoding="utf-8") == drawn()
@@ -144,6 +145,7 @@ def test_guests_reach_below_few_folders():
     assert len(below) <= MOST_BELOW
 
 
+@pytest.mark.slow
 def test_no_message_names_an_estimator_above_it():
     """What is below the estimators raises with a reason; the remedy stands with the caller."""
     names = {*nearkin.__all__} - {"ApproximateSearch", "load"}
@@ -175,6 +177,7 @@ def test_decompositions_are_those_that_do_not_give_up():
     assert taken == [], "take it from nearkin.linalg"
 
 
+@pytest.mark.slow
 def test_import_needs_no_private_name_of_others():
     """A release may rename it: where one is needed, it is imported in the function that needs it."""
     private = re.compile(r"(^|\.)_(?!_)")
@@ -189,6 +192,7 @@ def test_import_needs_no_private_name_of_others():
     assert found == []
 
 
+@pytest.mark.slow
 def test_validators_are_those_that_name_argument_and_remedy():
     """scikit-learn's say neither of many inputs; ours are in `_validation` and `_parameters`."""
     names = {

@@ -196,6 +196,7 @@ def test_figures_of_a_page(path):
     assert not found, "\n".join(found)
 
 
+@pytest.mark.slow
 def test_figures_of_docstrings():
     found = [
         fault

@@ -195,6 +195,7 @@ def sings(monkeypatch, number):
     monkeypatch.setattr(program, "flown", lambda names: {"bird": {"song": [number]}})
 
 
+@pytest.mark.slow
 def test_all_that_is_older_is_made(small, monkeypatch, capfd):
     (small / "kept.json").write_text("of other code", encoding="utf-8")
     assert program.main(["all"]) == 1
@@ -221,6 +222,7 @@ def test_no_figure_is_made_whose_canary_fails(small, monkeypatch, capsys):
     assert not read_record()
 
 
+@pytest.mark.slow
 def test_what_was_interrupted_goes_on(small, monkeypatch):
     """Results that the same code kept are not thrown away."""
 

@@ -83,6 +83,7 @@ def few_fits(monkeypatch):
 
 @pytest.mark.usefixtures("few_fits")
 class TestAdapt:
+    @pytest.mark.slow
     def test_an_adapter_that_helps_is_shown_to(self):
         found = compare_vectors(labelled(), sizes=(4,))
         assert found.score == "precision@10"

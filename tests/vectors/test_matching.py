@@ -378,6 +378,7 @@ class TestExpected:
             every.expecting(expect).threshold(0.75) for expect in ("known", "new")
         )
 
+    @pytest.mark.slow
     def test_a_matcher_for_some_classes_has_the_rules_of_one_for_both(self, rows, matcher):
         known = Matcher(expect="known").fit(*rows).list_rules_
         arrays = matcher.list_rules_.expecting("known").to_arrays()

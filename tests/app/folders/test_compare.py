@@ -179,6 +179,7 @@ def automatic_of(name, *arguments):
     return name
 
 
+@pytest.mark.slow
 def test_few_rows_vote_where_there_are_many(made, here, capsys, address, monkeypatch):
     monkeypatch.setattr(folder_comparison, "MOST_VOTERS", 100)
     options = ["--methods", "raw k-NN", *QUICK, "--dask", address, "--save", "few.safetensors"]

@@ -46,6 +46,7 @@ def grid(out):
     return [line.split() for line in out.splitlines() if re.match(r" *\d", line)]
 
 
+@pytest.mark.slow
 def test_what_is_found_is_printed_and_written(here, capsys, frame):
     before = (here / "grain.csv").read_bytes()
     outputs = ["--report", "grain.html", "--json", "grain.json"]
@@ -211,6 +212,7 @@ def test_where_classes_overlap_the_headline_is_an_upper_bound(here, capsys):
     assert "are probably wrong" not in text
 
 
+@pytest.mark.slow
 def test_line_breaks_in_names_are_not_printed(here, capsys, frame):
     """The names that are printed are understood, too."""
     names = {"height": "height\n(cm)", "plot": "plot\nof land", "kind": "kind\r\nof grain"}
@@ -228,6 +230,7 @@ def test_line_breaks_in_names_are_not_printed(here, capsys, frame):
     assert found["table"]["target"] == "kind\r\nof grain"
 
 
+@pytest.mark.slow
 def test_rows_that_stand_out_are_printed(here, capsys, monkeypatch):
     def issues(*args, **options):
         found = label_issues(*args, **options)

@@ -72,6 +72,7 @@ def test_a_doubt_stands_wherever_the_figure_does(kind, tmp_path, monkeypatch, ca
     assert f"\nCaution: {begins}" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_groups_that_are_given_are_no_doubt(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

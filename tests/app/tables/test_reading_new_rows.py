@@ -550,7 +550,7 @@ def test_numbers_with_units_are_read_alike_whatever_the_format(blocks):
     odd = shop.assign(weight=["heavy", *shop["weight"][1:]])
     odd.to_csv("new.csv", index=False)
     with pytest.raises(
-        TableError, match=r"'weight' holds 'heavy' on line 2, but numbers in 'kg' were learned"
+        TableError, match=r"'weight' holds 'heavy' on line 2, but numbers in 'kg' were expected"
     ):
         read_rows("new.csv", table.encoder, reading=Reading(strict=True))
 

@@ -198,6 +198,7 @@ def test_what_cannot_be_promised_is_refused(capsys):
     assert "no threshold reaches more than 0.9" in line
 
 
+@pytest.mark.slow
 def test_other_classes_can_be_expected_without_learning_again(capsys, saved, tmp_path):
     adapter = load_adapter("a.safetensors")
     of_both = Matcher(FrozenEstimator(adapter.map), unanswerable=0.2).fit(X, KNOWN)
