@@ -67,7 +67,7 @@ class TestStatus:
         worse = Method("last", LastFeature(), nested=False)
         assert quick(X[:, :3] * [3, 1, 1], y, [worse])["last"].status == "worse"
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_a_method_about_seven_points_ahead_is_mostly_shown_on_625_rows(self):
         found = []
         for seed in range(6):

@@ -154,7 +154,7 @@ class TestAdapt:
         rows = unit_rows(shifted.X)
         np.testing.assert_allclose(Z, unit_rows(rows - rows.mean(axis=0)), atol=1e-4)
 
-    @pytest.mark.slow_after(1)
+    @pytest.mark.long_after(1)
     @pytest.mark.parametrize("expect", ["both", "new", "known"])
     def test_truncation_is_advised_where_it_beats_an_adapter(self, expect):
         """The first numbers matter most, also for new classes, on which it alone gains."""

@@ -204,7 +204,7 @@ class TestFallback:
         found = fallback_bound(np.array([[0.8, 0.95, 0.95], [0.9] * 3]), np.array([0, 2]))
         np.testing.assert_array_equal(found, [0.9, 0.95, 0.95])
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_few_queries_are_promised_what_most_of_them_show(self):
         """Where the unanswerable ones are below half of the others, no test has to count them."""
 

@@ -261,7 +261,7 @@ def test_documents_alone_are_mapped_by_a_migration(exported, capsys):
     assert "queries of the new model stay as they are" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_modules_of_torch_in_the_guide_compute_what_the_adapter_does(exported, monkeypatch):
     """With modules as sentence-transformers defines them, which is not installed for tests."""
     torch = pytest.importorskip("torch")
