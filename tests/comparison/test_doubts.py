@@ -9,10 +9,11 @@ from nearkin.comparison import DOUBTS, REGRESSION, EncodedTable, compare
 from nearkin.comparison.doubts import huge, huge_numbers, stand_apart
 from nearkin.comparison.protocol import few_decide
 
-from ..app import battery
-
 pd = pytest.importorskip("pandas")
 pytest.importorskip("rich")
+
+from ..app import battery  # noqa: E402
+
 QUICK = {
     "methods": [],
     "references": [],

@@ -3,12 +3,13 @@
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from nearkin.app.tables.reading import read_table
-from nearkin.comparison import CLASSIFICATION, named_task
-from nearkin.comparison.doubts import _in_order, time
+pd = pytest.importorskip("pandas")
+
+from nearkin.app.tables.reading import read_table  # noqa: E402
+from nearkin.comparison import CLASSIFICATION, named_task  # noqa: E402
+from nearkin.comparison.doubts import _in_order, time  # noqa: E402
 
 N = 400
 

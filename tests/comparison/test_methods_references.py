@@ -1,13 +1,14 @@
 """References learn from columns of many categories what a user would let them learn."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from nearkin.comparison import compare
 from nearkin.comparison.table import many_categories, raw_columns
 from nearkin.tables import TableEncoder
 from nearkin.tables.cells import read_cells
+
+pd = pytest.importorskip("pandas")
 
 FEW = {"methods": [], "n_splits": 2, "n_repeats": 1, "refit": False}
 TREES = ("random forest", "gradient boosting")

@@ -4,14 +4,15 @@ import os
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from nearkin.app.endings import TableError
-from nearkin.app.tables.reading import read_table
-from nearkin.comparison import Suspects
-from nearkin.datasets import BUNDLED
-from nearkin.tables.cells import says_group, says_id
+pd = pytest.importorskip("pandas")
+
+from nearkin.app.endings import TableError  # noqa: E402
+from nearkin.app.tables.reading import read_table  # noqa: E402
+from nearkin.comparison import Suspects  # noqa: E402
+from nearkin.datasets import BUNDLED  # noqa: E402
+from nearkin.tables.cells import says_group, says_id  # noqa: E402
 
 RNG = np.random.default_rng(0)
 N = 120

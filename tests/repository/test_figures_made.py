@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("pandas")
+
 from benchmarks import __main__ as program
 from benchmarks import figures
 from benchmarks.canaries import CANARIES, changed, moved
