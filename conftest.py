@@ -32,6 +32,8 @@ NEEDED = {
     "NeuralNCA": "torch",
     "TableEncoder": "pandas",
     "label_issues": "pandas",
+    "load": "pandas",
+    "recall": "faiss",
 }
 # seconds of processor time, twice what a test is to take: busy machines are slow
 FAST, SLOW = 2.0, 6.0
