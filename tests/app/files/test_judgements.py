@@ -440,7 +440,7 @@ class TestCommand:
         out, page = capsys.readouterr().out, Path("a.html").read_text()
         assert "click log of 60 rows (query: query, document: document, shown: shown" in out
         assert "held-out queries (20) reach" in out
-        assert "no cosine that reaches 90, 95, 99 %. 'nearkin match' uses more" in out
+        assert "no cosine that reaches 90, 95, 99 %. `nearkin match` uses more" in out
         for text in (out, page):
             assert "only the results of a search were judged, as with clicks" in text
 

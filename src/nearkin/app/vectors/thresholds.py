@@ -93,7 +93,7 @@ def sentences_of(parts: list[dict[str, Any]], name: str, unanswerable: float) ->
     if refused:
         lines.append(
             f"These held-out queries show no cosine that reaches {', or '.join(refused)}. "
-            "'nearkin match' uses more than the cosine, and may promise it."
+            "`nearkin match` uses more than the cosine, and may promise it."
         )
     return lines
 
