@@ -285,7 +285,7 @@ def picture() -> Drawing:
             ax.plot(*of_digit.T, marker, color=color[theme], markersize=4.5, alpha=0.85)
         ax.set_xticks([])
         ax.set_yticks([])
-        ax.set_xlabel(f"held-out rows, {100 * right:.0f}% right")
+        ax.set_xlabel(f"held-out rows, {100 * right:.0f} % right")
 
     return draw
 
