@@ -27,13 +27,13 @@ collect_ignore = [
 ]
 # Examples of docstrings that need an extra, and a package of it.
 NEEDED = {
-    "ApproximateSearch": "faiss",
-    "NCAClassifier": "pandas",
-    "NeuralNCA": "torch",
-    "TableEncoder": "pandas",
-    "label_issues": "pandas",
-    "load": "pandas",
-    "recall": "faiss",
+    "nearkin.load": "pandas",
+    "nearkin.estimators.neural_nca.NeuralNCA": "torch",
+    "nearkin.neighbors.approximate.ApproximateSearch": "faiss",
+    "nearkin.neighbors.search.recall": "faiss",
+    "nearkin.tables.encoder.TableEncoder": "pandas",
+    "nearkin.tables.issues.label_issues": "pandas",
+    "nearkin.tables.predictors.NCAClassifier": "pandas",
 }
 # seconds of processor time, twice what a test is to take: busy machines are slow
 FAST, SLOW = 2.0, 6.0
@@ -91,11 +91,7 @@ def pytest_collection_modifyitems(items):
                 cases[test] += 1
                 if cases[test] > mark.args[0]:
                     item.add_marker(tier)
-        package = (
-            NEEDED.get(item.name.rpartition(".")[2])
-            if isinstance(item, pytest.DoctestItem)
-            else None
-        )
+        package = NEEDED.get(item.name)
         if package and find_spec(package) is None:
             item.add_marker(pytest.mark.skip(reason=f"{package} is not installed"))
 
