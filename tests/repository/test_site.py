@@ -197,7 +197,7 @@ def test_many_pages_are_shown():
 
 
 @chromium
-@pytest.mark.long_after(2)
+@pytest.mark.long_after(1)
 @pytest.mark.parametrize("share", range(SHARES))
 def test_pages_fit_a_screen_and_can_be_read(share):
     too_wide, broken, faults = {}, {}, {}

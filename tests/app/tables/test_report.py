@@ -313,16 +313,9 @@ def pages(tmp_path_factory, classes, numbers):
 
 @needs_chromium
 @pytest.mark.parametrize("name", ["real classes", "real numbers", *SAMPLES])
-@pytest.mark.parametrize(("width", "dark"), [(360, True), (1440, False)])
-def test_in_a_browser(look, pages, name, width, dark):
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (1024, False), (1440, False)])
+def test_the_ranking_is_not_cut_and_its_legend_comes_first(look, browser, pages, name, width, dark):
     look(pages[name], width, dark=dark)
-
-
-@needs_chromium
-@pytest.mark.parametrize("name", ["real classes", "real numbers", *SAMPLES])
-@pytest.mark.parametrize("width", [360, 1024, 1280])
-def test_the_ranking_is_not_cut_and_its_legend_comes_first(look, browser, pages, name, width):
-    look(pages[name], width)
     table = "document.querySelector('#table').parentElement"
     assert browser.evaluate(f"{table}.scrollWidth <= {table}.clientWidth")
     assert browser.evaluate(
