@@ -63,7 +63,7 @@ def test_a_doubt_stands_wherever_the_figure_does(kind, tmp_path, monkeypatch, ca
     assert out.count(begins) == 2  # before the fits, too
     assert next(one for one in out.splitlines() if one.startswith("Model: ")).endswith("said above")
     document = json.loads((tmp_path / "r.json").read_text())
-    assert [doubt["kind"] for doubt in document["doubts"]] == [kind]
+    assert [doubt["code"] for doubt in document["doubts"]] == [kind]
     assert document["verdict"].startswith(f"Caution: {begins}")
     assert f"Caution: {begins}" in document["quote"]
     assert f"Caution: {begins}" in (tmp_path / "r.html").read_text().partition("<script")[0]

@@ -208,7 +208,7 @@ def comparison_document(comparison: Comparison, curves: Curves, table: Table) ->
         "score": _score(comparison.score.name, found.wording, comparison),
         "beside": _score(found.wording.second, found.second, comparison),
         "verdict": found.verdict,
-        "doubts": [{"kind": doubt.code, "text": doubt.text} for doubt in comparison.doubts],
+        "doubts": [{"code": doubt.code, "text": doubt.text} for doubt in comparison.doubts],
         "quote": found.quote,
         "notes": [*table.notes, *found.notes],
         "ranking": [_ranked(row, found) for row in found.rows],
