@@ -214,7 +214,7 @@ def evaluate(name: str, frame: pd.DataFrame, task: str, folder: Path) -> list[st
     cells = [name, score.name, *(f"{of_rows[key].mean():.3f}" for key in of_rows)]
     cells += [f"{behind.mean() / error if error else 0:+.2f}", f"{promised:.3f}"]
     cells += [f"{score.sign * (promised - fresh_score) / of_both:+.1f}", method]
-    return [*cells, ", ".join(doubt["kind"] for doubt in report["doubts"])]
+    return [*cells, ", ".join(doubt["code"] for doubt in report["doubts"])]
 
 
 def kept(names: tuple[str, ...] = ()) -> None:
