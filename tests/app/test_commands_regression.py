@@ -217,8 +217,10 @@ def test_a_word_after_thousands_of_numbers(here):
             ["houses.csv", "--target", "price"],
             "give --task regression to predict numbers, or cut them into classes",
         ),
-        (["whole.csv", "--target", "price"], "'price' has single rows of the classes"),
-        (["whole.csv", "--target", "price"], "or give --task regression to predict numbers"),
+        (
+            ["whole.csv", "--target", "price"],
+            "'price' holds real numbers, such as 1000, not classes: give --task regression",
+        ),
         (
             ["houses.csv", "--task", "regression"],
             "name the column of classes or numbers with --target",
