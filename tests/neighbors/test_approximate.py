@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from joblib import cpu_count
 from scipy.sparse import csr_array, random_array
 from sklearn.base import clone
 from sklearn.datasets import load_digits
@@ -225,7 +226,7 @@ print(sum(after - before.get(name, 0) >= 5 for name, after in ticks().items()),
 @needs_faiss
 @pytest.mark.long
 @pytest.mark.skipif(
-    not Path("/proc/self/task").exists() or (os.cpu_count() or 1) < 2,
+    not Path("/proc/self/task").exists() or cpu_count() < 2,
     reason="counts threads as Linux does, of several",
 )
 @pytest.mark.parametrize(("first", "n_warnings"), [("", 0), ("import faiss", 1)])
