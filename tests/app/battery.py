@@ -254,7 +254,7 @@ LABELS = {
     "labels only of spaces": (2, "0 rows with a label", "t.csv", csv(" ", "  ")),
     "one class": (2, "one class", "t.csv", csv("a")),
     "a class of a single row": (2, "a single row of the class 'b'", "t.csv", csv(*"a" * 23, "b")),
-    "a class for every row": (2, "single rows", "t.csv", csv(*range(N))),
+    "a class for every row": (2, "holds real numbers", "t.csv", csv(*range(N))),
     "labels that are real numbers": (2, "--task regression", "t.csv", csv(0.5, 1.5)),
     "labels that are infinite": (2, "real numbers, not classes", "t.csv", csv("inf", "1")),
     "labels that are dates": (2, "date", "t.csv", csv(*(f"2024-01-{i:02}" for i in range(1, 7)))),

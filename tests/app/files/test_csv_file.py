@@ -311,7 +311,7 @@ REFUSED = {
     ),
     "one row a class": (
         pd.DataFrame({"size": SIZES, "kind": range(N)}).to_csv(index=False),
-        "single rows",
+        "holds real numbers",
     ),
     "text that differs in every row": (
         pd.DataFrame({"id": [f"row {i}" for i in INTEGERS], "kind": KINDS}).to_csv(index=False),
