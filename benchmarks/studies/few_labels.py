@@ -355,8 +355,8 @@ def mnist() -> str:
         hidden = few < 0
         labels = [fit.result, *(label(X, few) for label in others)]
         right = [np.mean(one[hidden] == y[hidden]) for one in labels]
-        rows.append([f"{share:.0%}, {len(y) - hidden.sum():,}", *percent(right)])
-        rows[-1].append(f"{fit.processor:.0f}")
+        n_labels = len(y) - hidden.sum()
+        rows.append([f"{share:.0%}, {n_labels:,}", *percent(right), f"{fit.processor:.0f}"])
     head = ["labels", *labellers(), f"{OURS}, processor s"]
     return f"{table(head, rows)}\n\nMemory of {OURS}, the images included: {most:.1f} GiB"
 

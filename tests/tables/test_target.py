@@ -99,3 +99,10 @@ def test_a_column_of_numbers_is_read_and_an_array_is_not():
     assert remarks[0] == "weight: read as numbers ('1.5 kg')"
     with pytest.raises(ValueError, match=r"y holds <U\d+, not numbers"):
         learn_target(y, None, "regression")
+
+
+def test_numbers_may_be_classes_of_a_single_row_where_there_are_only_classes():
+    y = np.array([*map(str, range(24)), *["0"] * 30], dtype=object)
+    assert learn_target(y, "kind", "classification", regression=None)[0].tolist() == y.tolist()
+    with pytest.raises(ValueError, match="holds real numbers, such as '1', not classes: give"):
+        learn_target(y, "kind", "classification")

@@ -295,9 +295,10 @@ def _as_classes(
         )
     refuse_odd_labels(classes, called, regression)
     alone = classes[sizes == 1].tolist()
-    if alone and len(numbers) and not are_left_out(sizes):
-        raise ValueError(_real_numbers(called, regression, alone[0]))
-    if alone and regression and (rules.strict or not are_left_out(sizes)):
+    left_out = are_left_out(sizes)
+    if alone and regression and (rules.strict or not left_out):
+        if len(numbers) and not left_out:
+            raise ValueError(_real_numbers(called, regression, alone[0]))
         found, it = f"{called} has a single row of the class", "it"
         if len(alone) > 1:
             found, it = f"{called} has single rows of the classes", "them"

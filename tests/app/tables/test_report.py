@@ -313,7 +313,9 @@ def pages(tmp_path_factory, classes, numbers):
 
 @needs_chromium
 @pytest.mark.parametrize("name", ["real classes", "real numbers", *SAMPLES])
-@pytest.mark.parametrize(("width", "dark"), [(360, True), (1024, False), (1440, False)])
+@pytest.mark.parametrize(
+    ("width", "dark"), [(360, True), (1024, False), (1280, False), (1440, False)]
+)
 def test_the_ranking_is_not_cut_and_its_legend_comes_first(look, browser, pages, name, width, dark):
     look(pages[name], width, dark=dark)
     table = "document.querySelector('#table').parentElement"
