@@ -295,9 +295,8 @@ def _as_classes(
         )
     refuse_odd_labels(classes, called, regression)
     alone = classes[sizes == 1].tolist()
-    left_out = are_left_out(sizes)
-    if alone and regression and (rules.strict or not left_out):
-        if len(numbers) and not left_out:
+    if alone and regression and (rules.strict or not are_left_out(sizes)):
+        if len(numbers) and not rules.strict:
             raise ValueError(_real_numbers(called, regression, alone[0]))
         found, it = f"{called} has a single row of the class", "it"
         if len(alone) > 1:
